@@ -592,6 +592,11 @@ _LOG_WINDOW = of_fields(
         "begin": {**COUNT, "description": "the byte at which the text begins, and the window before it ends"},
         "end": {**COUNT, "description": "the byte at which the window after it begins"},
         "size": {**COUNT, "description": "bytes of the log"},
+        "begin_at": or_null(AT),
+        "end_at": {
+            **or_null(AT),
+            "description": "when its last line was printed, at the latest; null: unknown",
+        },
         "text": TEXT,
     }
 )

@@ -254,6 +254,13 @@ if TYPE_CHECKING:
             """Whether this line is a log message for developers, which does not belong in output.log."""
             ...
 
+    class TimedReader(Reader, Protocol):
+        """Optional method of a reader whose lines say when they were printed."""
+
+        def timestamp(self, line: bytes) -> float | None:
+            """Seconds since 1970; None if the line does not have it. Never raises."""
+            ...
+
     class UsageFile(Protocol):
         """Optional methods of an adapter whose program writes its usage to a file at its end."""
 

@@ -31,6 +31,8 @@ class AgentEvent(Event):
     offset: int = 0
     #: The log: stdout, or stderr if the program reports something there.
     stream: str = "stdout"
+    #: When it happened, at the latest, if that is much earlier than `at`, when it was read; else left out.
+    said_at: str | None = None
     #: For each field of the class: its name, its types, and whether it is a number.
     kinds: ClassVar[tuple[tuple[str, Any, bool], ...]] = ()
 
@@ -53,14 +55,19 @@ class AgentEvent(Event):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data. A copy is enough: no field is nested."""
-        return self.__dict__.copy()
+        data = self.__dict__.copy()
+        if data["said_at"] is None:
+            del data["said_at"]
+        return data
 
-    def place(self, attempt: int, offset: int, stream: str = "stdout") -> Self:
+    def place(self, attempt: int, offset: int, stream: str = "stdout", said_at: str | None = None) -> Self:
         """Set its position. Changes the event in place: there may be hundreds of thousands per second."""
         store = self.__dict__
         store["attempt"] = attempt
         store["offset"] = offset
         store["stream"] = stream
+        if said_at is not None and store["said_at"] is None:
+            store["said_at"] = said_at
         return self
 
 
@@ -95,6 +102,8 @@ class AgentToolFinished(AgentEvent):
     tool_id: str
     is_error: bool = False
     denied: bool = False
+    #: The beginning of what it returned, redacted; empty if the agent does not report it.
+    result: str = ""
 
 
 class AgentUsage(AgentEvent):

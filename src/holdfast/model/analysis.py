@@ -114,6 +114,11 @@ class Analysis:
         }
 
 
+def happened_at(line: dict[str, Any]) -> str:
+    """When an event happened: when it was read (`at`), unless it is known to be older."""
+    return str(line.get("said_at") or line.get("at") or "")
+
+
 def analyse(lines: Iterable[dict[str, Any]]) -> Analysis:
     """Analyse a whole journal."""
     analysis = Analysis()
@@ -179,7 +184,7 @@ def _text(into: Analysis, line: dict[str, Any], at: str) -> None:
 def _tool_started(into: Analysis, line: dict[str, Any], at: str) -> None:
     name = str(line["name"])
     call = {
-        "at": at,
+        "at": happened_at(line) or at,
         "attempt": line["attempt"],
         "tool": name,
         "summary": str(line.get("summary") or ""),
@@ -201,7 +206,7 @@ def _tool_finished(into: Analysis, line: dict[str, Any], at: str) -> None:
         return
     tool = into.tools[call["tool"]]
     call |= {
-        "seconds": _seconds(call["at"], at),
+        "seconds": _seconds(call["at"], happened_at(line) or at),
         "is_error": bool(line.get("is_error")),
         "denied": bool(line.get("denied")),
     }

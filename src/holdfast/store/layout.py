@@ -112,6 +112,7 @@ class Packet:
         self.manifest = f"{path}/manifest.json"
         self.journal = f"{path}/events.jsonl"
         self.output_log = f"{path}/output.log"
+        self.output_index = f"{path}/output.idx"
         self.env = f"{path}/env.json"
         self.after = f"{path}/after.json"
         self.runner_log = f"{path}/runner.log"

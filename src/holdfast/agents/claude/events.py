@@ -129,6 +129,8 @@ _DELTA = msgspec.json.Decoder(_Stream)
 class Lines(json_lines.ByType):
     """The reader of one attempt."""
 
+    timestamp = staticmethod(json_lines.timestamp)
+
     def __init__(self) -> None:
         super().__init__(
             {
@@ -204,6 +206,7 @@ class Lines(json_lines.ByType):
                     tool_id=block.tool_use_id,
                     is_error=is_error,
                     denied=is_error and _is_denial(block.content),
+                    result=json_lines.result_text(block.content),
                 )
             )
             if self._todos.awaits(block.tool_use_id):

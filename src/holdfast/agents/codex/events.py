@@ -39,7 +39,7 @@ class _Todo(Struct):
 
 
 class _Item(Struct):
-    """`aggregated_output` can be megabytes, and is not decoded."""
+    """`aggregated_output` can be megabytes; only its beginning is decoded."""
 
     id: str = ""
     type: str = ""
@@ -47,6 +47,8 @@ class _Item(Struct):
     status: str | None = None
     command: str = ""
     aggregated_output: Raw = Raw(b"")
+    #: Of a call of an MCP tool.
+    result: Raw = Raw(b"")
     changes: list[_Change] | None = None
     server: str = ""
     tool: str = ""
@@ -137,7 +139,12 @@ class Lines(json_lines.ByType):
         denied = item.status == "declined" or _is_refused(item)
         return [
             *begun,
-            ev.AgentToolFinished(tool_id=item.id, is_error=denied or item.status == "failed", denied=denied),
+            ev.AgentToolFinished(
+                tool_id=item.id,
+                is_error=denied or item.status == "failed",
+                denied=denied,
+                result=json_lines.result_text(item.aggregated_output or item.result),
+            ),
         ]
 
     def _updated(self, line: _OfItem) -> list[ev.AgentEvent]:

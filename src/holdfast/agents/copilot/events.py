@@ -59,6 +59,7 @@ class _Data(msgspec.Struct, rename="camel"):
     tool_name: str | None = None
     arguments: msgspec.Raw = msgspec.Raw(b"")
     success: bool | None = None
+    result: msgspec.Raw = msgspec.Raw(b"")
     error: _Error | str | None = None
     reason: str | None = None
     aborted: bool | None = None
@@ -82,6 +83,8 @@ _RESET_DATE = re.compile(rb'"resetDate":"([^"]{10,40})"')
 class CopilotReader:
     """Holds back text deltas until the message is complete, and remembers whether the run was aborted or
     failed."""
+
+    timestamp = staticmethod(json_lines.timestamp)
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -208,7 +211,13 @@ def _finished(data: _Data, tool_id: str) -> ev.AgentToolFinished:
     code = data.error.code if isinstance(data.error, _Error) else None
     # On a resume, `interrupted` closes a call of the earlier process. It is not a failure of this one.
     is_error = data.success is not True and code != "interrupted"
-    return ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=code == "denied")
+    error = data.error.message if isinstance(data.error, _Error) else None
+    return ev.AgentToolFinished(
+        tool_id=tool_id,
+        is_error=is_error,
+        denied=code == "denied",
+        result=json_lines.result_text(data.result) or (error or "")[:_MESSAGE_CHARS],
+    )
 
 
 # ── usage file ──────────────────────────────────────────────────────────────

@@ -52,6 +52,7 @@ class _Line(msgspec.Struct):
     tool_id: str | None = None
     tool_name: str | None = None
     parameters: msgspec.Raw = msgspec.Raw(b"")
+    output: msgspec.Raw = msgspec.Raw(b"")
     status: str | None = None
     severity: str | None = None
     message: str | None = None
@@ -64,6 +65,8 @@ _DECODER = msgspec.json.Decoder(_Line)
 
 class GeminiReader:
     """Holds back text deltas until their text is complete, and remembers the tool of each id."""
+
+    timestamp = staticmethod(json_lines.timestamp)
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -152,7 +155,12 @@ class GeminiReader:
             or (error == "tool_not_registered" and is_guarded)
             or (message or "").startswith("Path not in workspace")
         )
-        return ev.AgentToolFinished(tool_id=tool_id, is_error=data.status != "success", denied=denied)
+        return ev.AgentToolFinished(
+            tool_id=tool_id,
+            is_error=data.status != "success",
+            denied=denied,
+            result=json_lines.result_text(data.output) or (message or "")[:_MESSAGE_CHARS],
+        )
 
 
 def _result(data: _Line) -> list[ev.AgentEvent]:

@@ -58,10 +58,20 @@ class _Tokens(Struct):
     output: int | None = None
 
 
+class _Times(Struct, frozen=True):
+    """Milliseconds since 1970."""
+
+    start: float | None = None
+    end: float | None = None
+
+
 class _State(Struct):
     status: str = ""
     input: Raw = Raw(b"")
+    output: Raw = Raw(b"")
     error: str = ""
+    #: A call is printed when it has ended: when it really began.
+    time: _Times = _Times()
 
 
 class _Part(Struct):
@@ -103,6 +113,8 @@ _NOTHING = _Part()
 
 class OpencodeLines:
     """The reader. It remembers the session and the result of the current or last step."""
+
+    timestamp = staticmethod(json_lines.timestamp)
 
     def __init__(self) -> None:
         self._session_id = ""
@@ -197,8 +209,16 @@ class OpencodeLines:
             # The model called a tool that the permissions take away. The program reports success.
             name, is_error, denied = taken_away.group(1), True, True
         return [
-            ev.AgentToolStarted(tool_id=part.call_id, name=name, summary=summary),
-            ev.AgentToolFinished(tool_id=part.call_id, is_error=is_error, denied=denied),
+            ev.AgentToolStarted(
+                tool_id=part.call_id, name=name, summary=summary, said_at=json_lines.iso(state.time.start)
+            ),
+            ev.AgentToolFinished(
+                tool_id=part.call_id,
+                is_error=is_error,
+                denied=denied,
+                result=json_lines.result_text(state.output) or state.error[:_TEXT_CHARS],
+                said_at=json_lines.iso(state.time.end),
+            ),
             # The tool gets the whole list each time.
             *(todo_list.of_call(bytes(state.input)) if part.tool == "todowrite" and not is_error else ()),
         ]

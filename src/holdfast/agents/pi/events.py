@@ -125,7 +125,10 @@ class PiLines:
             case "tool_execution_end":
                 denied = decoded.is_error and _is_taken_away(decoded)
                 finished = ev.AgentToolFinished(
-                    tool_id=decoded.tool_call_id, is_error=decoded.is_error, denied=denied
+                    tool_id=decoded.tool_call_id,
+                    is_error=decoded.is_error,
+                    denied=denied,
+                    result=json_lines.result_text(decoded.result),
                 )
                 return [finished]
             case "session":

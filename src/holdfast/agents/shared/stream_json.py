@@ -87,7 +87,13 @@ def _tool_results(message: dict[str, Any]) -> list[ev.AgentEvent]:
     for block in cast("list[dict[str, Any]]", content):
         if block.get("type") == "tool_result":
             is_error = bool(block.get("is_error"))
-            events.append(ev.AgentToolFinished(tool_id=block["tool_use_id"], is_error=is_error, denied=False))
+            content = block.get("content")
+            result = content[:_TEXT_LIMIT] if isinstance(content, str) else ""
+            events.append(
+                ev.AgentToolFinished(
+                    tool_id=block["tool_use_id"], is_error=is_error, denied=False, result=result
+                )
+            )
     return events
 
 

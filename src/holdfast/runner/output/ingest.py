@@ -3,10 +3,10 @@
 Each event in the journal has the offset of the end of its line in stdout.log, and `state/ingest` has the
 position up to which output.log was written. A runner that is killed at any point loses and repeats no line:
 
-    events journalled → lines appended to output.log → position written
+    events journalled → lines appended to output.log → time noted in output.idx → position written
 
-The next runner truncates output.log to the position, continues there, and journals only events after the last
-one in the journal.
+The next runner truncates output.log to the position (and output.idx to that), continues there, and journals
+only events after the last one in the journal.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter
 
+#: Output that is read this long after it was printed has its own time.
+LATE_S = 1.0
 #: Duration of a batch; requests are answered between two batches.
 BATCH_S = 0.25
 _USAGE_BYTES = 1024 * 1024
@@ -87,6 +89,10 @@ class Ingest:
         )
         # Optional method of readers: whether a line of stderr is left out of output.log.
         self._hides_stderr: Callable[[bytes], bool] | None = getattr(self._reader, "hides_stderr", None)
+        # Optional method of readers: when a line was printed, from the line itself.
+        self._timestamp: Callable[[bytes], float | None] | None = getattr(self._reader, "timestamp", None)
+        #: Bytes of stdout before this were printed before we came.
+        self._backlog_bytes: int | None = None
         self._usage_path = _usage_path(adapter, directory, is_sandboxed=ledger.task.spec.sandbox is not None)
         self._has_events = adapter.capabilities.has_events
         self._is_final = False
@@ -146,7 +152,11 @@ class Ingest:
             # Only once after the end: children of the agent may print for ever.
             self.measure()
             self._is_final = final
+        if self._backlog_bytes is None:
+            self._backlog_bytes = self._stdout.size
         batch = LogBatch(self.execution, self.ledger.redact)
+        if self._has_events:
+            self._date(batch)
         has_more = self._replay(ends_mono) or self._read(batch, ends_mono, final=final)
         if not has_more and final:
             self._take_last_events(batch)
@@ -155,6 +165,24 @@ class Ingest:
             self._stdout.left_out = 0
         self._keep(batch)
         return has_more
+
+    def _date(self, batch: LogBatch) -> None:
+        """Have the batch give its events the time at which they were printed, if that was a while ago.
+
+        All that is read now was printed when the log was last written to, or before.
+        """
+        now, latest = clock.now(), self._stdout.written_at
+        is_late = 0 < latest < now - LATE_S
+        find = self._timestamp
+        if not is_late and (find is None or self._stdout.position >= (self._backlog_bytes or 0)):
+            return
+
+        def said_at(line: bytes) -> str | None:
+            found = find(line) if find is not None else None
+            said = min(found, latest) if found is not None and found > 0 else latest
+            return clock.iso(said) if said < now - LATE_S else None
+
+        batch.find_said_at = said_at
 
     def _replay(self, ends_mono: float) -> bool:
         """Rebuild the reader's state from what the previous runner read.
@@ -230,15 +258,25 @@ class Ingest:
         if batch.events:
             self.ledger.record(*batch.events)
         failpoint("ingest.journalled")
-        self._show(batch.shown)
+        added_bytes = self._show(batch.shown)
         failpoint("ingest.shown")
+        if added_bytes:
+            self._position.note_time(
+                self._printed_at(), self.execution.number, self.ledger.length, added_bytes=added_bytes
+            )
+            failpoint("ingest.indexed")
         self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
-    def _show(self, lines: list[str]) -> None:
+    def _show(self, lines: list[str]) -> int:
         if self._mark is not None and self._position.shown_bytes:
             lines = [self._mark, *lines]
         self._mark = None
-        self._position.show(lines)
+        return self._position.show(lines)
+
+    def _printed_at(self) -> float:
+        """When what was read last was printed, at the latest."""
+        now, written = clock.now(), self.written_at
+        return written if 0 < written < now - LATE_S else now
 
     def close(self) -> None:
         """Close all files."""

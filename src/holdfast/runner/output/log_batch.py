@@ -25,6 +25,7 @@ _LIMITS = {
     "summary": 200,
     "message": 1000,
     "reason": 500,
+    "result": 1000,
     "name": 200,
     "subtype": 100,
     "current_step": 200,
@@ -44,6 +45,8 @@ class LogBatch:
         self._execution = execution
         self._redact = redact
         self._last = ("", "")
+        #: Finds when a line was printed, if it is read late: else its events have the time of the journal.
+        self.find_said_at: Callable[[bytes], str | None] | None = None
         #: Events that the journal does not have yet.
         self.events: list[ev.AgentEvent] = []
         #: Lines for output.log.
@@ -66,6 +69,7 @@ class LogBatch:
             events = read(line)
             if not events:
                 return False
+            said_at = self.find_said_at(line) if self.find_said_at is not None else None
             placed: list[ev.AgentEvent] = []
             texts: list[str] = []
             for event in events:
@@ -74,7 +78,7 @@ class LogBatch:
                 limits = _LIMITS_OF[type(event)]
                 if limits:
                     event = self._redacted(event, limits)
-                placed.append(event.place(self._execution.number, offset, stream))
+                placed.append(event.place(self._execution.number, offset, stream, said_at))
                 if is_shown:
                     texts += readable.lines(event)
         except Exception:  # a bug in an adapter must not end the task; runner.log gets the traceback

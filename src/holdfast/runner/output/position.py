@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import os
 
+from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.atomic import write_all
 from holdfast.store.layout import Packet
+from holdfast.store.log_index import LogIndexWriter, Point
 
 
 class IngestPosition:
@@ -22,6 +24,7 @@ class IngestPosition:
 
     def __init__(self, packet: Packet) -> None:
         self._note = -1
+        self._index = LogIndexWriter(packet.output_index)
         self._output = atomic.open_own(packet.output_log, os.O_WRONLY | os.O_APPEND)
         try:
             atomic.make_directory(packet.state)  # an agent may have removed it
@@ -64,12 +67,22 @@ class IngestPosition:
         """Forget an attempt that is no longer read."""
         self._read.pop(attempt, None)
 
-    def show(self, lines: list[str]) -> None:
-        """Append readable lines to output.log."""
-        if lines:
-            data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
-            write_all(self._output, data)
-            self.shown_bytes += len(data)
+    def show(self, lines: list[str]) -> int:
+        """Append readable lines to output.log. Returns how many bytes they are."""
+        if not lines:
+            return 0
+        data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+        write_all(self._output, data)
+        self.shown_bytes += len(data)
+        return len(data)
+
+    def note_time(self, at: float, attempt: int, journal_bytes: int, *, added_bytes: int) -> None:
+        """Note in output.idx when the last lines were printed. It is derived: an error costs only times."""
+        try:
+            point = Point(at=at, log_bytes=self.shown_bytes, journal_bytes=journal_bytes, attempt=attempt)
+            self._index.add(point, before=self.shown_bytes - added_bytes)
+        except (OSError, HoldfastError):
+            self._index.close()
 
     def reach(self, attempt: int, stdout: int, stderr: int) -> None:
         """Save how far an attempt was read, and the size of output.log."""
@@ -80,7 +93,8 @@ class IngestPosition:
         os.pwrite(self._note, ("\n".join(lines) + "\n").encode(), 0)
 
     def close(self) -> None:
-        """Close both files."""
+        """Close all files."""
+        self._index.close()
         for descriptor in (self._output, self._note):
             if descriptor >= 0:
                 os.close(descriptor)

@@ -13,7 +13,7 @@ from holdfast.errors import NotFound
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store import inside
-from holdfast.store.layout import Packet
+from holdfast.store.layout import InterruptDir, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Files that are listed at most, and read of one file.
 MOST_FILES, MOST_BYTES = 1000, 1024 * 1024
-_IN_ATTEMPT = ("prompt", "system_prompt.md", "artifact.md", "changes.patch", "reverted.patch")
-_IN_INTERRUPT = ("summary.md", "context.json")
 
 
 class PacketFile(Record):
@@ -71,29 +69,39 @@ def read(packet: Packet, path: str, *, limit: int = MOST_BYTES) -> tuple[str, in
 
 def _paths(packet: Packet) -> Iterator[tuple[str, str]]:
     """Kind and path of every file that may be shown. Directories are not followed if they are links."""
+    for kind, path in _found(packet):
+        yield kind, os.path.relpath(path, packet.path)
+
+
+def _found(packet: Packet) -> Iterator[tuple[str, str]]:
     for folder, kind in (
-        ("inputs", "input"),
-        ("inputs/attachments", "input"),
-        ("inputs/prompt", "prompt"),
-        ("outputs", "output"),
+        (packet.inputs, "input"),
+        (packet.attachments, "input"),
+        (packet.prompts, "prompt"),
+        (packet.outputs, "output"),
     ):
         for name in _names(packet, folder):
-            yield kind, f"{folder}/{name}"
+            yield kind, os.path.join(folder, name)
     for name in load.attempt_names(packet):
-        if _is_directory(packet, f"attempts/{name}"):
-            for each in _IN_ATTEMPT:
-                yield "attempt", f"attempts/{name}/{each}"
-    for name in _names(packet, "state/interrupts"):
-        if _is_directory(packet, f"state/interrupts/{name}"):
-            for each in _IN_INTERRUPT:
-                yield "interrupt", f"state/interrupts/{name}/{each}"
+        attempt = packet.attempt(name)
+        if _is_directory(packet, attempt.path):
+            yield "attempt", attempt.prompt
+            yield "attempt", attempt.system_prompt
+            yield "attempt", attempt.artifact
+            yield "attempt", attempt.changes
+            yield "attempt", attempt.reverted_patch
+    for name in _names(packet, packet.interrupts):
+        saved = InterruptDir(os.path.join(packet.interrupts, name))
+        if _is_directory(packet, saved.path):
+            yield "interrupt", saved.summary
+            yield "interrupt", saved.context
 
 
 def _names(packet: Packet, folder: str) -> list[str]:
     if not _is_directory(packet, folder):
         return []
     try:
-        return sorted(os.listdir(os.path.join(packet.path, folder)))
+        return sorted(os.listdir(folder))
     except OSError:
         return []
 
@@ -101,7 +109,7 @@ def _names(packet: Packet, folder: str) -> list[str]:
 def _is_directory(packet: Packet, folder: str) -> bool:
     """Whether it is a directory, and so is every directory above it in the packet; none of them a link."""
     path = packet.path
-    for name in folder.split("/"):
+    for name in os.path.relpath(folder, path).split("/"):
         path = f"{path}/{name}"
         if not inside.is_directory(path):
             return False

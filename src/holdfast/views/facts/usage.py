@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model.analysis import happened_at
 from holdfast.packet import metrics
 from holdfast.store.layout import Packet
 
@@ -26,7 +27,7 @@ def series(packet: Packet) -> list[dict[str, Any]]:
     """
     return [
         {
-            "at": line.get("at"),
+            "at": happened_at(line),
             "attempt": line.get("attempt"),
             **{name: line.get(name) for name in _FIELDS},
             "is_cumulative": bool(line.get("cumulative")),
