@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.testing import Scenario
 from holdfast.views.cli import verbs
-from holdfast.views.cli.show.fit_text import cell_width
+from holdfast.views.text.fit_text import cell_width
 from tests.support.packets import Written
 from tests.support.repos import Repo
 from tests.support.tasks import Task, workspace

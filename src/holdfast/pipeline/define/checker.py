@@ -165,7 +165,7 @@ class Checker:
         self.blame(node, path, f"{shown(value)} is not a valid variable name")
         return None
 
-    def label(self, node: Node, path: str) -> str | None:
+    def task_label(self, node: Node, path: str) -> str | None:
         """A label, as `--label` takes it."""
         value = self.text(node, path)
         try:

@@ -108,7 +108,7 @@ def checked_value(checker: Checker, field: Field, node: Node, path: str) -> Any:
         case "variables":
             return checker.items(node, path, checker.variable)
         case "labels":
-            return checker.items(node, path, checker.label)
+            return checker.items(node, path, checker.task_label)
         case "options":
             return checker.scalars(node, path)
         case _:

@@ -10,7 +10,7 @@ from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.store.layout import Home
 from holdfast.views.cli import verbs
 from holdfast.views.cli.parse import command_spec
-from holdfast.views.cli.show import fit_text
+from holdfast.views.text import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

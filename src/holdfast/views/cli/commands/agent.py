@@ -7,8 +7,9 @@ import os
 from holdfast.agents import probe, program, registry
 from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
 from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
-from holdfast.views.cli.show import fit_text, out, wrapped_table
+from holdfast.views.cli.show import out, wrapped_table
 from holdfast.views.create import check_agent
+from holdfast.views.text import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

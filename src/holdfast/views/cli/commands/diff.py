@@ -9,8 +9,8 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import fit_text, out
-from holdfast.views.text import amounts
+from holdfast.views.cli.show import out
+from holdfast.views.text import amounts, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import fit_text, out
+from holdfast.views.cli.show import out
 from holdfast.views.facts import digest
+from holdfast.views.text import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

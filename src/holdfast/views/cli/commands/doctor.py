@@ -6,11 +6,11 @@ from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command
-from holdfast.views.cli.show import fit_text, out, terminal
+from holdfast.views.cli.show import out, terminal
 from holdfast.views.doctor import agents, machine, supervision
 from holdfast.views.doctor import home as home_checks
 from holdfast.views.doctor.finding import FAIL, WARN, Finding, fail
-from holdfast.views.text import amounts
+from holdfast.views.text import amounts, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from holdfast.views import option_values
 from holdfast.views.cli.follow import events as journal_events
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.rows import event_summary as summary_rows
-from holdfast.views.cli.show import event_lines, out, wrapped_table
+from holdfast.views.cli.show import out, wrapped_table
 from holdfast.views.facts import event_summary, task_list
-from holdfast.views.text import amounts, suggest
+from holdfast.views.text import amounts, event_lines, suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import os
 from holdfast.errors import UsageError
 from holdfast.views.cli import verbs
 from holdfast.views.cli.parse.command_spec import Argument, Command
-from holdfast.views.cli.show import fit_text, terminal
-from holdfast.views.text import suggest
+from holdfast.views.cli.show import terminal
+from holdfast.views.text import fit_text, suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from holdfast.errors import UsageError
 from holdfast.notify import outbox, rules
 from holdfast.store import atomic
 from holdfast.views.cli.parse.command_spec import Action, Argument, Command, actions_help
-from holdfast.views.cli.show import fit_text
+from holdfast.views.text import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.rows import report_text
-from holdfast.views.cli.show import fit_text, out
+from holdfast.views.cli.show import out
 from holdfast.views.facts import report
+from holdfast.views.text import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

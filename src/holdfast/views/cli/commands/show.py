@@ -6,9 +6,9 @@ from holdfast import clock, paths
 from holdfast.errors import UsageError
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import fit_text, out, terminal
+from holdfast.views.cli.show import out, terminal
 from holdfast.views.facts.detail import detail
-from holdfast.views.text import describe
+from holdfast.views.text import describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

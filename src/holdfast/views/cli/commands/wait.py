@@ -9,9 +9,9 @@ from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import fit_text, out
+from holdfast.views.cli.show import out
 from holdfast.views.settle import Until, settle
-from holdfast.views.text import home_down
+from holdfast.views.text import fit_text, home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from holdfast.packet import load
 from holdfast.store import atomic, tail
 from holdfast.store.layout import AttemptDir, Packet
 from holdfast.views.cli.follow.loop import View
-from holdfast.views.cli.show import fit_text, out, terminal
-from holdfast.views.text import describe
+from holdfast.views.cli.show import out, terminal
+from holdfast.views.text import describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TextIO
 
-    from holdfast.views.cli.show.sanitize import Sanitizer
+    from holdfast.views.text.sanitize import Sanitizer
 
 _READ_BYTES = 65536
 #: Columns of the goal that `attach` prints first.
@@ -100,7 +100,7 @@ class GrowingFile:
 
 
 def _sanitizer() -> Sanitizer:
-    from holdfast.views.cli.show.sanitize import Sanitizer  # only needed for a terminal
+    from holdfast.views.text.sanitize import Sanitizer  # only needed for a terminal
 
     return Sanitizer(has_colour=terminal.has_colour())
 

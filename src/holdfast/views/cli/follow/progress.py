@@ -15,8 +15,8 @@ from holdfast.store import tail
 from holdfast.store.layout import Packet
 from holdfast.views.cli.follow import stage_news
 from holdfast.views.cli.follow.loop import View
-from holdfast.views.cli.show import fit_text, out, terminal
-from holdfast.views.text import amounts, describe
+from holdfast.views.cli.show import out, terminal
+from holdfast.views.text import amounts, describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

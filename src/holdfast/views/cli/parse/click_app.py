@@ -11,7 +11,8 @@ from holdfast import __version__
 from holdfast.errors import HoldfastError
 from holdfast.views.cli import verbs
 from holdfast.views.cli.parse import command_spec, quick, usage_errors
-from holdfast.views.cli.show import fit_text, out, terminal
+from holdfast.views.cli.show import out, terminal
+from holdfast.views.text import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.cli.queue import schedules
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
-from holdfast.views.cli.show import fit_text, out, wrapped_table
-from holdfast.views.text import describe, home_down, wait_reason
+from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.text import describe, fit_text, home_down, wait_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import sys
 
 from holdfast import quick_json
 from holdfast.views.cli.show import terminal
-from holdfast.views.cli.show.fit_text import as_displayed, cell_width, wrap
+from holdfast.views.text.fit_text import as_displayed, cell_width, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

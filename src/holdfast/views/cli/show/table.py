@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.views.cli.show import terminal
-from holdfast.views.cli.show.fit_text import as_displayed, cell_width, cut
+from holdfast.views.text.fit_text import as_displayed, cell_width, cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from holdfast.views.cli.show import terminal
-from holdfast.views.cli.show.fit_text import as_displayed, cell_width, wrap
+from holdfast.views.text.fit_text import as_displayed, cell_width, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import amendment
-from holdfast.views.cli.show import fit_text
-from holdfast.views.text import describe
+from holdfast.views.text import describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.views.cli.show import fit_text
+from holdfast.views.text import fit_text
 
 HINT = "hint: nothing is lost; 'holdfast queue retry 20260131-fix' lets it go again, when you like"
 PATH = "/a/path/that/is/longer/than/the/line/may/be"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.views.cli.show.sanitize import Sanitizer
+from holdfast.views.text.sanitize import Sanitizer
 
 pieces = st.lists(
     st.sampled_from(
