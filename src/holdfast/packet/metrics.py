@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 def lines(path: str, *, start: int = 0, end: int | None = None) -> Iterator[dict[str, Any]]:
     """The lines of a journal between two offsets, as objects; incomplete and invalid lines are skipped."""
+    for _, line in placed_lines(path, start=start, end=end):
+        yield line
+
+
+def placed_lines(
+    path: str, *, start: int = 0, end: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The same, each with the offset after it."""
     try:
         with atomic.stream(path) as file:
             at = file.seek(start)
@@ -37,7 +45,7 @@ def lines(path: str, *, start: int = 0, end: int | None = None) -> Iterator[dict
                 except (ValueError, RecursionError):
                     continue
                 if isinstance(data, dict):
-                    yield data
+                    yield at, data
     except FileNotFoundError:
         return
     except OSError as error:

@@ -36,6 +36,7 @@ SECTIONS = {
         "up",
         "down",
         "status",
+        "serve",
         "report",
         "metrics",
         "audit",

@@ -6,8 +6,7 @@ import os
 import sys
 
 from holdfast import clock, paths
-from holdfast.model.status import ENDS, Status
-from holdfast.store import tail
+from holdfast.model.status import ENDS
 from holdfast.store.layout import Home
 from holdfast.views.cli import targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -165,29 +164,5 @@ def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
         amounts.tokens(row) or "-",
         amounts.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        _note(row) + _last(output_log, row, now),
+        task_list.note(row) + task_list.last_line(output_log, row, now),
     )
-
-
-def _last(output_log: str, row: dict[str, Any], now: float) -> str:
-    """The question of a task that waits for a person, why and until when one waits, the agent's last words
-    after its end, and otherwise the last line of output. Only that one reads a file."""
-    status = row["status"]
-    if status == Status.QUEUED:
-        return ""
-    if status == Status.WAITING and row.get("wake_at"):
-        return f"until {amounts.minute(row['wake_at'])}: {describe.reason(row, now)}"
-    if status == Status.INTERRUPTED and (interrupt := row.get("interrupt")):
-        return str(interrupt.get("reason") or "")
-    if status in ENDS:
-        return row.get("last_words") or describe.last_words(row, tail.last_line(output_log))
-    return describe.with_step(row, tail.last_line(output_log))
-
-
-def _note(row: dict[str, Any]) -> str:
-    """`[no runner] `, what the task waits for or what reviewers object to, before its last line."""
-    if row["runner_gone"]:
-        return "[no runner] "
-    told = (describe.concerns(row), describe.remarks(row))
-    note = describe.waiting_for(row) or "; ".join(part for part in told if part)
-    return f"[{note}] " if note else ""

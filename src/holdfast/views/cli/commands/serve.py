@@ -1,0 +1,76 @@
+"""holdfast serve: show tasks in a browser."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.errors import NotPossible, UsageError
+from holdfast.store.layout import Home
+from holdfast.views.cli.parse.command_spec import Command, Option
+from holdfast.views.cli.show import out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="serve",
+    summary="Show tasks in a browser.",
+    description="Starts a server for this machine alone and prints an address. The address works once: it "
+    "lets one tab in, which can open others. Enter prints another. Ctrl-C ends the server; tasks go on. "
+    "Needs 'holdfast[web]'.",
+    examples=("holdfast serve", "holdfast serve --port 8000 --read-only"),
+    options=(
+        Option(flags=("--port",), dest="port", metavar="N", help="The port (8733, or a free one)."),
+        Option(
+            flags=("--address",),
+            dest="address",
+            metavar="IP",
+            help="Listen on this address instead of 127.0.0.1; then read-only, without encryption.",
+        ),
+        Option(flags=("--read-only",), dest="read_only", kind="flag", help="Pages can only look."),
+        Option(
+            flags=("--allow-actions",),
+            dest="allow_actions",
+            kind="flag",
+            help="Pages can act, also on another address.",
+        ),
+    ),
+)
+
+_LOOPBACK = ("127.0.0.1", "::1")
+
+
+def run(values: dict[str, Any]) -> int:
+    """Answer requests until Ctrl-C."""
+    address, port = values["address"] or _LOOPBACK[0], _port(values["port"])
+    if values["read_only"] and values["allow_actions"]:
+        raise UsageError("--read-only and --allow-actions exclude each other", hint="give one of them")
+    try:
+        from holdfast.views.web import server
+    except ImportError as error:
+        raise NotPossible(
+            f"the web view is not installed ({error.name} is missing)", hint="pip install 'holdfast[web]'"
+        ) from error
+    is_local = address in _LOOPBACK
+    if not is_local:
+        out.talk(f"warning: everybody who reaches {address} can connect, and nothing is encrypted")
+    listening = server.bind(address, port)
+    is_read_only = values["read_only"] or not (is_local or values["allow_actions"])
+    if is_read_only:
+        out.talk("read-only: pages can look, and change nothing")
+    home = Home(paths.ensure_home(paths.home()))
+    server.serve(home, listening, is_read_only=is_read_only, tell=_tell)
+    return 0
+
+
+def _tell(address: str) -> None:
+    print(address, flush=True)
+    out.talk("open this address (it works once; Enter prints another, Ctrl-C ends the server)")
+
+
+def _port(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or not 0 <= int(text[:6]) <= 65535:
+        raise UsageError(f"--port {text}: must be a number up to 65535", hint="for example --port 8000")
+    return int(text)

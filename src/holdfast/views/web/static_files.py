@@ -1,0 +1,51 @@
+"""The files of the pages: a fixed list, read once at the start. No path of a request reaches the disk."""
+
+from __future__ import annotations
+
+import base64
+import os
+from hashlib import sha256
+
+from holdfast.model.record import Record
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "static")
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+class StaticFile(Record):
+    """One file."""
+
+    media_type: str
+    data: bytes
+
+
+def load() -> dict[str, StaticFile]:
+    """All files, by the path of their address."""
+    found: dict[str, StaticFile] = {}
+    for folder, _, names in os.walk(_FOLDER):
+        for name in names:
+            media_type = _TYPES.get(os.path.splitext(name)[1])
+            if media_type is not None:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    found[f"/{os.path.relpath(path, _FOLDER)}"] = StaticFile(
+                        media_type=media_type, data=file.read()
+                    )
+    found["/"] = found["/index.html"]
+    return found
+
+
+def script_hashes(page: bytes) -> list[str]:
+    """The hashes of the scripts inside a page: its import map."""
+    hashes: list[str] = []
+    for part in page.split(b"<script")[1:]:
+        attributes, _, rest = part.partition(b">")
+        if b"src=" not in attributes:
+            digest = sha256(rest.partition(b"</script>")[0]).digest()
+            hashes.append(f"sha256-{base64.b64encode(digest).decode()}")
+    return hashes

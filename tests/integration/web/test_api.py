@@ -1,0 +1,197 @@
+"""What pages of `holdfast serve` read and ask for, against real tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import kin, processes
+from tests.support.tasks import Task, workspace
+from tests.support.waiting import eventually
+from tests.support.web import Served, serving
+
+
+@pytest.fixture
+def served(home: str) -> Iterator[Served]:
+    workspace()
+    with serving() as server:
+        yield server.enter()
+
+
+def test_the_board(served: Served) -> None:
+    one = Task.shell("echo first words", "--id", "one")
+    one.wait_for("completed")
+    two = Task.shell(kin.WAIT, "--id", "two")
+    two.wait_for("running")
+    found = served.get("/api/tasks")
+    rows = {row["task_id"]: row for row in found["rows"]}
+    assert found["groups"] == ["needs you", "working", "waiting", "queued", "ended"]
+    assert (rows["one"]["group"], rows["one"]["state"]) == ("ended", "completed")
+    assert rows["one"]["last_line"] == "first words"
+    assert (rows["two"]["group"], rows["two"]["is_counting"]) == ("working", True)
+    assert served.get("/api/status")["counts"] == {"completed": 1, "running": 1}
+    kin.go()
+    two.wait_for("completed")
+
+
+def test_the_board_hears_of_every_task(served: Served) -> None:
+    with served.stream("/api/stream") as messages:
+        assert next(messages)[0] == "hello"
+        Task.shell("echo hi", "--id", "it")
+        states: list[str] = []
+        for kind, _, data in messages:
+            assert kind == "board"
+            states += [row["state"] for row in data.values()]
+            if states[-1] == "completed":
+                break
+    assert served.get("/api/tasks")["rows"][0]["task_id"] == "it"
+
+
+def test_a_page_that_comes_back_gets_every_event_once(served: Served) -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.wait_for("running")
+    seen: list[dict[str, Any]] = []
+    last = ""
+
+    def read(count: int) -> None:
+        nonlocal last
+        headers = {"Last_Event_ID": last} if last else {}
+        with served.stream("/api/stream?task=it", **headers) as messages:
+            for kind, id, data in messages:
+                if kind == "journal":
+                    seen.extend(data["events"])
+                    last = id
+                    count -= 1
+                    if count == 0:
+                        return
+
+    read(1)
+    first = len(seen)
+    kin.go()  # while nobody listens
+    task.wait_for("completed")
+    read(1)
+    journal = [event["id"] for event in task.events()]
+    assert 0 < first < len(journal)
+    assert [event["id"] for event in seen] == journal
+    assert last == f"it:{os.path.getsize(task.path('events.jsonl'))}"
+
+
+def test_nothing_is_repeated_from_any_place(served: Served) -> None:
+    task = Task.shell("echo hi", "--id", "it")
+    task.wait_for("completed")
+    place, data = 0, task.read("events.jsonl")
+    for at, line in enumerate(data.splitlines(keepends=True)[:-1]):
+        place += len(line)
+        with served.stream("/api/stream?task=it", Last_Event_ID=f"it:{place}") as messages:
+            events = next(found for kind, _, found in messages if kind == "journal")["events"]
+        assert events[0]["id"] == json.loads(data.splitlines()[at + 1])["id"]
+
+
+def test_the_log_is_followed(served: Served) -> None:
+    task = Task.shell(f"echo one; {kin.WAIT} echo two", "--id", "it")
+    task.wait_for_log("one")
+    window = served.get("/api/tasks/it/log")
+    assert "one" in window["text"]
+    with served.stream(f"/api/stream?task=it&log={window['end']}") as messages:
+        assert next(messages)[0] == "hello"
+        kin.go()
+        text = next(data for kind, _, data in messages if kind == "log")["text"]
+    assert text.startswith("two")
+    task.wait_for("completed")
+
+
+def test_what_happens_is_on_the_screen_soon(served: Served) -> None:
+    """Event to page within 300 ms; here with room for a busy machine."""
+    with served.stream("/api/stream") as messages:
+        next(messages)
+        Task.shell("exit 0", "--id", "it")
+        for _, _, data in messages:
+            if data["it"]["state"] == "completed":
+                break
+        late_s = (
+            time.time()
+            - os.stat(os.path.join(os.environ["HOLDFAST_HOME"], "tasks/it/manifest.json")).st_mtime
+        )
+    assert late_s < 2.0
+
+
+def test_details_of_a_task(served: Served) -> None:
+    task = Task.shell("echo hi; exit 3", "--id", "it", "--max-retries", "0")
+    task.wait_for("failed", "abandoned")
+    found = served.get("/api/tasks/it")
+    assert found["schema"] == "holdfast.detail/1"
+    assert [span["kind"] for span in found["timeline"]["spans"]] == ["attempt"]
+    assert found["next"]["steps"][0]["command"].startswith("holdfast ")
+    assert [line["text"] for line in served.get("/api/tasks/it/search?text=HI")["lines"]] == ["hi"]
+    assert served.get("/api/tasks/it/usage") == {"reports": []}
+    events = served.get("/api/tasks/it/events")
+    assert events["events"][0]["type"] == "task.created"
+    assert served.get(f"/api/tasks/it/events?begin={events['end']}")["events"] == []
+    assert served.ask("GET", "/api/tasks/nothing")[0] == 404
+    status, _, body = served.ask("GET", "/api/tasks/it/diff")
+    assert status == 409
+    assert json.loads(body)["error"]
+
+
+def test_stop(served: Served) -> None:
+    task = Task.shell("sleep 60", "--id", "it")
+    task.wait_for("running")
+    assert served.post("/api/tasks/it/stop", {"message": "wrong branch"}) == (
+        200,
+        {"notes": [], "task_id": "it", "has_ended": False},
+    )
+    task.wait_for("killed")
+    assert served.post("/api/tasks/it/stop", {})[1]["has_ended"] is True
+
+
+def test_an_answer_reaches_the_agent(served: Served) -> None:
+    task = Task.shell('echo "which database?" > "$INTERRUPT_FILE"; sleep 60', "--id", "it")
+    task.wait_for("interrupted")
+    found = served.get("/api/tasks/it")
+    assert found["question"]["question"] == "which database?"
+    assert served.get("/api/tasks")["rows"][0]["group"] == "needs you"
+    assert served.post("/api/tasks/it/resume", {"message": "the test one"})[0] == 200
+    assert task.wait_for_event("request.applied")["by"]
+    moved = eventually(lambda: [event for event in task.events("task.moved") if event.get("answer")])
+    assert moved[0]["answer"] == "the test one"
+    status, told = served.post("/api/tasks/it/approve", {})
+    assert status == 409
+    assert "approve" in told["error"]
+    task.stop()
+
+
+def test_an_action_survives_the_server(served: Served) -> None:
+    """The runner that an action starts is no child of the server, and outlives it."""
+    task = Task.shell(
+        '[ -e asked ] || { touch asked; echo "go on?" > "$INTERRUPT_FILE"; }; sleep 60', "--id", "it"
+    )
+    task.wait_for("interrupted")
+    assert served.post("/api/tasks/it/resume", {})[0] == 200
+    task.wait_for("running")
+    os.kill(served.process.pid, signal.SIGKILL)
+    served.process.wait(20)
+    assert processes.is_alive(task.runner_pid())
+    task.stop()
+
+
+def test_a_server_that_waits_costs_nothing(served: Served) -> None:
+    with served.stream("/api/stream") as messages:
+        next(messages)
+
+        def ticks() -> int:
+            with open(f"/proc/{served.process.pid}/stat", encoding="utf-8") as file:
+                fields = file.read().rpartition(")")[2].split()
+            return int(fields[11]) + int(fields[12])
+
+        before, until = ticks(), time.monotonic() + 3
+        eventually(lambda: time.monotonic() > until, 10)
+        assert ticks() - before <= 6, "2 % of a core, on a busy machine"
+    with open(f"/proc/{served.process.pid}/status", encoding="utf-8") as file:
+        (kilobytes,) = [int(line.split()[1]) for line in file if line.startswith("VmRSS")]
+    assert kilobytes < 80 * 1024
