@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from typing import Any
 
 from holdfast.model.spec import FanOutSpec, PlanItem, QualitySpec, QueueSpec, StageSpec, TaskSpec
 from holdfast.model.status import ENDS, Status
 from holdfast.model.task import Task
 from holdfast.packet import load
+from holdfast.testing import Scenario as Script
 from tests.crash.drive import LIMITS, Case
 from tests.support.repos import Repo
 
@@ -33,21 +35,43 @@ def begin_endless(case: Case) -> None:
     _create(case, "sleep 300", ("a", "b"))
 
 
-def _create(case: Case, script: str, names: object) -> None:
+def begin_split(case: Case) -> None:
+    """An agent writes the plan, which is refused once."""
+    plan = {"schema": "holdfast.plan/1", "items": [{"id": "a", "title": "a", "prompt": "a"}]}
+    work = 'case "$HOLDFAST_TASK" in *.a) echo a > a.txt ;; esac'
+    good = Script().tool("sh", command=work).say(f"```json\n{json.dumps(plan)}\n```\n").result("ok")
+    bad = Script().tool("sh", command=work).say("no plan yet").result("ok").resumed(good)
+    path = str(bad.write_to(os.path.join(case.root, "script.json")))
+    child = _child(case, agent="scripted", options={"scenario": path})
+    case.create_fan_out(FanOutSpec(ask="all of it", child=child.to_json()))
+
+
+def check_split(case: Case, task: Task) -> None:
+    """The one item of the plan is merged."""
+    merges = _git(case, "log", "--first-parent", "--merges", "--format=%s", "holdfast/task")
+    assert merges == ["Merge holdfast/task.a: a"], merges
+    assert load.fold(case.home.packet("task.plan")).status is Status.COMPLETED
+
+
+def _child(case: Case, *, agent: str, **fields: Any) -> TaskSpec:
     Repo(case.project).commit("README.md")
-    child = TaskSpec(
+    return TaskSpec(
         task_id="child",
         task_name="child",
         goal="crash",
-        agent="command",
-        command=["sh", "-c", script],
+        agent=agent,
         project_dir=case.project,
-        stages=(StageSpec(name="command_run", agent="command", writes=True),),
+        stages=(StageSpec(name=f"{agent}_run", agent=agent, writes=True),),
         limits=LIMITS,
         workspace="worktree",
         quality=QualitySpec(accept=("test -e README.md",)),
         queue=QueueSpec(),
+        **fields,
     )
+
+
+def _create(case: Case, script: str, names: object) -> None:
+    child = _child(case, agent="command", command=["sh", "-c", script])
     items = tuple(
         PlanItem(id=name, title=name, prompt=name, scope=SCOPE.get(name, ()))
         for name in names  # pyright: ignore

@@ -29,6 +29,7 @@ LIKELY = {
     "guard.": "keeper",
     "dispatch.": "queued",
     "candidates.": "best_of_n",
+    "fanout.plan_refused": "fan_out_split",
     "fanout.": "fan_out",
     "children.": "fan_out_stop",
     "chores.adopted": "best_of_n",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
+from holdfast.testing import Scenario
+from tests.support import keepers
 from tests.support.fanouts import MERGES, agent, item, plan, project, rows, start, together
 from tests.support.loops import up
 from tests.support.repos import Repo
-from tests.support.tasks import Task, holdfast
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
 WITHIN_S = 60
@@ -128,3 +132,110 @@ def test_a_bad_plan_changes_nothing(items: list[dict[str, object]], words: str) 
     assert done.returncode == 2
     assert words in done.stderr
     assert not os.listdir(os.path.join(os.environ["HOLDFAST_HOME"], "tasks"))
+
+
+# ── a plan of an agent ──
+
+
+def planner(*answers: str) -> Scenario:
+    """An agent that answers with these plans, one after the other, and writes a file for each item."""
+    work = 'case "$HOLDFAST_TASK" in *.plan) ;; *) echo x > ${HOLDFAST_TASK#f1.}.txt ;; esac'
+    scenario = None
+    for text in reversed(answers):
+        once = Scenario().tool("sh", command=work).say(text).result("ok")
+        scenario = once if scenario is None else once.resumed(scenario)
+    assert scenario is not None
+    return scenario
+
+
+def answer(*items: dict[str, object]) -> str:
+    data = json.dumps({"schema": "holdfast.plan/1", "items": list(items)}, indent=2)
+    return f"Here is the plan.\n\n```json\n{data}\n```\n"
+
+
+def split(scenario: Scenario, *flags: str) -> Task:
+    return start(project(), scenario, None, "--split", "Write some files.", *flags)
+
+
+@pytest.mark.req("GAT-13")
+def test_an_agent_writes_the_plan_and_a_bad_one_goes_back_to_it() -> None:
+    bad, good = answer(item("../a")), answer(item("a"), item("b", depends_on=["a"]))
+    task = split(planner(bad, good), "--budget-tokens", "8000")
+    task.wait_for("completed", within_s=WITHIN_S)
+    assert {name: row["state"] for name, row in rows(task).items()} == dict.fromkeys("ab", "merged")
+    (asked,) = children(task, "plan")
+    first, second = asked.memory().starts()
+    assert "Write some files." in first.prompt
+    assert "holdfast.plan/1" in first.prompt
+    assert "items[0].id must have" in second.prompt
+    spec = asked.events("task.created")[0]["spec"]
+    assert spec["stages"][0]["permissions"] == "read"
+    # A quarter is for the plan, the rest is divided.
+    assert spec["limits"]["budget_tokens"] == 2000
+    assert children(task, "a")[0].events("task.created")[0]["spec"]["limits"]["budget_tokens"] == 3000
+    assert "plan (f1.plan): completed" in holdfast("show", task.id).stdout
+
+
+def test_without_a_plan_nothing_is_started_and_a_retry_asks_again() -> None:
+    bad, good = answer(item("A")), answer(item("a"))
+    task = split(planner(bad, good), "--send-back", "0")
+    task.wait_for("failed", within_s=WITHIN_S)
+    assert "there is no plan: f1.plan completed: items[0].id" in task.log()
+    assert rows(task) == {}
+    assert task.ask("retry").returncode == 0
+    task.wait_for("completed", within_s=WITHIN_S)
+    assert list(rows(task)) == ["a"]
+
+
+# ── what a person does ──
+
+
+def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> None:
+    repo = project()
+    scenario = agent(("a", "echo a > a.txt"), ("b", "sleep 300"), again="echo b > b.txt")
+    task = start(repo, scenario, plan(item("a"), item("b")))
+    (child,) = children(task, "b")
+    eventually(lambda: os.path.exists(child.packet) and child.status() == "running", 30, "b runs")
+    child.stop()
+    task.wait_for("failed", within_s=WITHIN_S)
+    assert rows(task)["b"]["state"] == "left_out"
+    assert "stopped by" in rows(task)["b"]["reason"]
+    assert "b (f1.b): left out" in task.read("outputs", "_summary.md").decode()
+    assert task.ask("retry").returncode == 0
+    task.wait_for("completed", within_s=WITHIN_S)
+    assert on_branch(repo, "b.txt") == "b\n"
+    assert "a (f1.a): merged, 1 file changed" in holdfast("show", task.id).stdout
+    assert holdfast("show", child.id).stdout.count("parent    f1") == 1
+
+
+def test_a_branch_that_somebody_moved_is_not_overwritten() -> None:
+    repo = project()
+    go = os.path.join(workspace(), "go")
+    scenario = agent(("a", "echo a > a.txt"), ("b", f"until [ -e {go} ]; do sleep 0.1; done; echo b > b.txt"))
+    task = start(repo, scenario, plan(item("a"), item("b")))
+    task.wait_for_log("a: merged", within_s=WITHIN_S)
+    old = repo.git("rev-parse", "holdfast/f1").strip()
+    repo.git("update-ref", "refs/heads/holdfast/f1", "main")
+    with open(go, "ab"):
+        pass
+    task.wait_for("failed", within_s=WITHIN_S)
+    assert "was moved by somebody else" in task.log()
+    assert repo.git("rev-parse", "holdfast/f1") == repo.git("rev-parse", "main")
+    repo.git("update-ref", "refs/heads/holdfast/f1", old)
+    assert task.ask("retry").returncode == 0
+    task.wait_for("completed", within_s=WITHIN_S)
+
+
+def test_kills_of_runner_conductor_and_keeper_lose_nothing(home: str) -> None:
+    repo = project()
+    names = ("a", "b", "c")
+    scenario = agent(*((name, f"sleep 1; echo {name} > {name}.txt") for name in names))
+    task = start(repo, scenario, plan(*map(item, names)))
+    eventually(lambda: os.path.exists(f"{task.packet}.c"), 30, "its tasks exist")
+    conductor = task.agent_pid()
+    os.kill(conductor, signal.SIGKILL)
+    task.kill_runner()
+    keepers.kill(home)
+    task.wait_for("completed", within_s=WITHIN_S)
+    merges = repo.git("log", "--first-parent", "--merges", "--format=%s", "holdfast/f1").splitlines()
+    assert sorted(merges) == [f"Merge holdfast/f1.{name}: do {name}" for name in names]

@@ -50,11 +50,23 @@ def plan(*items: dict[str, Any], **more: Any) -> str:
     return path
 
 
-def start(repo: Repo, scenario: Scenario, path: str, *flags: str, env: dict[str, str] | None = None) -> Task:
-    """`holdfast fan-out`."""
+def start(
+    repo: Repo, scenario: Scenario, path: str | None, *flags: str, env: dict[str, str] | None = None
+) -> Task:
+    """`holdfast fan-out PLAN`."""
     script = scenario.write_to(os.path.join(workspace(), "scenario.json"))
     done = holdfast(
-        *("fan-out", path, "--agent", "scripted", "-o", f"scenario={script}", "--id", "f1", *flags),
+        *(
+            "fan-out",
+            *([path] if path else []),
+            "--agent",
+            "scripted",
+            "-o",
+            f"scenario={script}",
+            "--id",
+            "f1",
+            *flags,
+        ),
         cwd=repo.path,
         env=env,
     )

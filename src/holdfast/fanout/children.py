@@ -7,6 +7,9 @@ import os
 from holdfast.errors import HoldfastError, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.fanout.decide import Child
+from holdfast.model import events as ev
+from holdfast.model import permissions
+from holdfast.model.record import Record
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import TaskSpec, short_name
 from holdfast.model.status import ENDS, Status
@@ -14,7 +17,7 @@ from holdfast.packet import create, inbox, load
 from holdfast.queue import sync
 from holdfast.redact import Redactor
 from holdfast.runner_process import start_runner
-from holdfast.store import atomic, index
+from holdfast.store import atomic, index, journal
 from holdfast.workspace import task_worktree
 
 TYPE_CHECKING = False
@@ -22,8 +25,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.fan_out import Row
-    from holdfast.model.spec import PlanItem
+    from holdfast.model.spec import Limits
+    from holdfast.model.usage import Usage
     from holdfast.store.layout import Home, Packet
+
+
+class Work(Record):
+    """What a task of the fan-out is for."""
+
+    shared: TaskSpec
+    title: str
+    prompt: str
+    #: Its part of the budgets.
+    part: float
 
 
 def packet_of(parent: Packet, row: Row) -> Packet:
@@ -52,34 +66,48 @@ def look(parent: Packet, row: Row) -> Child | None:
     return Child(status=task.status, is_settled=True, run=task.run, reason=task.reason)
 
 
-def make(parent: Packet, spec: TaskSpec, item: PlanItem, row: Row) -> None:
-    """Create the task of an item in the queue. Safe to run again after a kill.
+def make(parent: Packet, task_id: str, work: Work) -> None:
+    """Create a task of the fan-out in the queue. Safe to run again after a kill.
 
     Raises NotPossible if another task has its id.
     """
-    home, packet = parent.home, packet_of(parent, row)
+    home, packet = parent.home, parent.home.packet(task_id)
     if not os.path.isdir(packet.path):
         env = _environment(parent)
-        title = Redactor(env.get("env", {}), spec.env)(item.title)
-        child = _shared(spec, row.task).evolve(
+        title = Redactor(env.get("env", {}), work.shared.env)(work.title)
+        child = work.shared.evolve(
+            task_id=task_id,
             task_name=short_name(title),
             goal=title,
             parent=parent.task_id,
             base=task_worktree.branch_of(parent),
+            limits=_part(work.shared.limits, work.part),
         )
         create.create(
-            home, child, prompt=item.prompt.encode("utf-8", "replace"), env=env, status=Status.QUEUED
+            home, child, prompt=work.prompt.encode("utf-8", "replace"), env=env, status=Status.QUEUED
         )
         failpoint("fanout.created")
     elif load.fold(packet).spec.parent != parent.task_id:
-        raise NotPossible(f"there is another task {row.task}", hint="remove it, or use another --id")
+        raise NotPossible(f"there is another task {task_id}", hint="remove it, or use another --id")
     enqueue(home)
 
 
-def _shared(spec: TaskSpec, task_id: str) -> TaskSpec:
-    """What all tasks of the plan have in common."""
-    assert spec.fan_out is not None
-    return TaskSpec.from_json({**spec.fan_out.child, "task_id": task_id})
+def reader_of(shared: TaskSpec) -> TaskSpec:
+    """The same task, but it may change nothing."""
+    stages = tuple(
+        stage.evolve(writes=False, permissions=permissions.READ if stage.permissions else "")
+        for stage in shared.stages
+    )
+    return shared.evolve(stages=stages, quality=None)
+
+
+def _part(limits: Limits, part: float) -> Limits:
+    """Limits with a part of the budgets."""
+    usd, tokens = limits.budget_usd, limits.budget_tokens
+    return limits.evolve(
+        budget_usd=None if usd is None else usd * part,
+        budget_tokens=None if tokens is None else max(1, int(tokens * part)),
+    )
 
 
 def enqueue(home: Home) -> None:
@@ -91,11 +119,40 @@ def enqueue(home: Home) -> None:
 def send_back(parent: Packet, row: Row) -> None:
     """Let the agent of an item continue in its session, with what is wrong with its work."""
     packet = packet_of(parent, row)
+    task = load.fold(packet)
     args: dict[str, Any] = {"env": _environment(parent), "message": row.message}
-    args["from"] = load.fold(packet).spec.stages[-1].name
+    args["from"] = task.spec.stages[-1].name
+    if rest := left_of(_first_limits(packet), task.total_usage):
+        args["set"] = [f"{field}={amount}" for field, amount in rest.items()]
     inbox.drop(packet, "retry", args, by=f"the fan-out {parent.task_id}")
     failpoint("fanout.sent_back")
     wake(packet)
+
+
+def left_of(limits: Limits, used: Usage) -> dict[str, str]:
+    """What is left of the budgets of a task. A `retry` would grant them anew."""
+    rest: dict[str, str] = {}
+    if limits.budget_usd is not None and used.cost_usd is not None:
+        rest["budgets.budget_usd"] = f"{max(0.0, limits.budget_usd - used.cost_usd):.6f}"
+    tokens = (used.input_tokens or 0) + (used.output_tokens or 0)
+    if limits.budget_tokens is not None:
+        rest["budgets.budget_tokens"] = str(max(0, limits.budget_tokens - tokens))
+    return rest
+
+
+def is_spent(packet: Packet) -> bool:
+    """Whether a task has used up its part of the budgets."""
+    rest = left_of(_first_limits(packet), load.fold(packet).total_usage)
+    return any(float(amount) <= 0 for amount in rest.values())
+
+
+def _first_limits(packet: Packet) -> Limits:
+    """The limits with which a task was created; those of a retry are what was left of them."""
+    for _, event in journal.read(packet.journal):
+        if isinstance(event, ev.TaskCreated):
+            return TaskSpec.from_json(event.spec).limits
+        break
+    return load.fold(packet).spec.limits
 
 
 def wake(packet: Packet) -> None:

@@ -12,9 +12,11 @@ import traceback
 from holdfast import clock
 from holdfast.errors import HoldfastError, NotPossible, UsageError
 from holdfast.failpoints import failpoint
-from holdfast.fanout import children, decide, merge
+from holdfast.fanout import children, decide, merge, split
 from holdfast.model import fan_out
 from holdfast.model.fan_out import LEFT_OUT, MERGED, OPEN, FanOut, Merging, Row
+from holdfast.model.spec import TaskSpec
+from holdfast.model.status import ENDS, Status
 from holdfast.packet import fan_out as records
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
@@ -26,10 +28,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.model.spec import FanOutSpec, PlanItem, TaskSpec
+    from holdfast.model.spec import FanOutSpec, PlanItem
 
 #: Pauses while tasks work.
 _SHORTEST_S, _LONGEST_S = 0.1, 2.0
+#: Of the budgets, if an agent writes the plan.
+_PLANNERS_PART = 0.25
 _BUG = 70
 _MESSAGE_CHARS = 8000
 
@@ -65,21 +69,27 @@ class _Conductor:
         self._packet = packet
         self._spec: TaskSpec = task.spec
         self._plan: FanOutSpec = task.spec.fan_out
-        self._items: dict[str, PlanItem] = {item.id: item for item in self._plan.items}
+        self._shared = TaskSpec.from_json({**self._plan.child, "task_id": packet.task_id})
+        self._items: tuple[PlanItem, ...] = self._plan.items
         env: dict[str, Any] = atomic.read_json(packet.env) or {}
         self._redact = Redactor(env.get("env", {}), task.spec.env)
-        self._record = fan_out.begun(records.read(packet), packet.task_id, self._plan, task.run)
+        self._record = fan_out.begun(
+            records.read(packet), packet.task_id, task.run, asks=bool(self._plan.ask)
+        )
         self._seen: dict[str, str] = {}
 
     def conduct(self) -> int:
         """Do everything that is to be done, and return the exit status."""
         self._write(self._record)
         failpoint("fanout.begun")
+        if self._plan.ask:
+            self._items = self._ask()
+        self._write(fan_out.planned(self._record, self._packet.task_id, self._items))
         self._finish_merge()
         pause_s = _SHORTEST_S
         while True:
             found = {row.id: child for row in self._record.rows if (child := self._look(row)) is not None}
-            step = decide.next_step(self._plan.items, self._record, found)
+            step = decide.next_step(self._items, self._record, found)
             if isinstance(step, decide.Finish):
                 return self._conclude()
             if isinstance(step, decide.Wait):
@@ -106,17 +116,72 @@ class _Conductor:
         match step:
             case decide.Create(item=name):
                 try:
-                    children.make(self._packet, self._spec, self._items[name], self._record.row(name))
+                    children.make(self._packet, self._record.row(name).task, self._work_of(name))
                 except NotPossible as error:
                     self._leave_out(name, str(error))
             case decide.Merge(item=name):
                 self._merge(name, found[name])
             case decide.SendBack(item=name):
-                self._send_back(name, found[name])
+                self._send_back(self._record.row(name))
             case decide.LeaveOut(item=name, reason=reason):
                 self._leave_out(name, reason, judged_run=found[name].run if name in found else 0)
             case _:
                 raise AssertionError(step)
+
+    def _item(self, name: str) -> PlanItem:
+        return next(item for item in self._items if item.id == name)
+
+    def _work_of(self, name: str) -> children.Work:
+        item = self._item(name)
+        part = (1 - _PLANNERS_PART if self._plan.ask else 1) / len(self._items)
+        return children.Work(shared=self._shared, title=item.title, prompt=item.prompt, part=part)
+
+    # ── the plan ──
+
+    def _ask(self) -> tuple[PlanItem, ...]:
+        """The items of the plan that an agent writes. Raises NotPossible if there is none."""
+        pause_s = _SHORTEST_S
+        while True:
+            row = self._record.planning
+            assert row is not None
+            child = self._look(row)
+            if child is None:
+                ask = children.Work(
+                    shared=children.reader_of(self._shared),
+                    title=f"plan: {self._spec.goal}",
+                    prompt=split.prompt(self._plan.ask),
+                    part=_PLANNERS_PART,
+                )
+                children.make(self._packet, row.task, ask)
+            elif not child.is_settled or child.status not in ENDS:
+                clock.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, _LONGEST_S)
+                continue
+            elif child.run <= row.judged_run:
+                self._send_back(row)
+            elif (items := self._planned(row, child)) is not None:
+                return items
+            pause_s = _SHORTEST_S
+
+    def _planned(self, row: Row, child: decide.Child) -> tuple[PlanItem, ...] | None:
+        """The items of the plan; None if it goes back to its agent. Raises NotPossible if there is none."""
+        plan = split.answer(children.packet_of(self._packet, row))
+        if child.status == Status.COMPLETED and not plan.problems:
+            return plan.items
+        is_last = child.status != Status.COMPLETED or row.returned >= self._plan.times
+        reason = self._redact("; ".join(plan.problems) if child.status == Status.COMPLETED else child.reason)
+        told = row.evolve(
+            reason=reason, judged_run=child.run, returned=row.returned + 1, message=split.message(plan)
+        )
+        self._write(self._record.evolve(planning=told))
+        failpoint("fanout.plan_refused")
+        if is_last:
+            raise NotPossible(
+                f"there is no plan: {row.task} {child.status}: {reason}",
+                hint=f"'holdfast retry {self._packet.task_id}' asks again",
+            )
+        _say(f"{row.id}: sent back: {reason}")
+        return None
 
     # ── merging ──
 
@@ -125,7 +190,7 @@ class _Conductor:
         work = merge.Work(
             parent=self._packet,
             spec=self._spec,
-            item=self._items[name],
+            item=self._item(name),
             child=children.packet_of(self._packet, row),
             redact=self._redact,
         )
@@ -138,8 +203,10 @@ class _Conductor:
             self._finish_merge()
             return
         reason = self._redact(verdict.reason)
-        if row.returned >= self._plan.times:
-            self._leave_out(name, reason, judged_run=child.run)
+        is_spent = children.is_spent(work.child)
+        if row.returned >= self._plan.times or is_spent:
+            spent = "; its part of the budget is used up" if is_spent else ""
+            self._leave_out(name, f"{reason}{spent}", judged_run=child.run)
             return
         message = self._message(reason, verdict.evidence)
         self._write(
@@ -189,15 +256,11 @@ class _Conductor:
 
     # ── what does not fit ──
 
-    def _send_back(self, name: str, child: decide.Child) -> None:
-        row = self._record.row(name)
-        if not row.message:
-            self._write(self._record.with_row(name, message=f"Go on: {child.reason or 'it was not merged'}"))
-            row = self._record.row(name)
+    def _send_back(self, row: Row) -> None:
         packet = children.packet_of(self._packet, row)
         children.send_back(self._packet, row)
         # Until the runner has taken it, the request is pending, so that it is not sent twice.
-        _say(f"{name}: its agent continues")
+        _say(f"{row.id}: its agent continues")
         until_mono = clock.mono() + _LONGEST_S
         while inbox.names(packet) and clock.mono() < until_mono:
             clock.sleep(_SHORTEST_S)
@@ -205,7 +268,11 @@ class _Conductor:
 
     def _leave_out(self, name: str, reason: str, *, judged_run: int = 0) -> None:
         text = self._redact(reason)
-        self._write(self._record.with_row(name, state=LEFT_OUT, reason=text, judged_run=judged_run))
+        self._write(
+            self._record.with_row(
+                name, state=LEFT_OUT, reason=text, judged_run=judged_run, message=self._message(text, "")
+            )
+        )
         failpoint("fanout.left_out")
         _say(f"{name}: left out: {text}")
 

@@ -6,10 +6,12 @@ from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.model.spec import FanOutSpec
+    from holdfast.model.spec import PlanItem
 
 #: States of an item: its task is not merged yet, it is on the branch, or it was given up.
 OPEN, MERGED, LEFT_OUT = "open", "merged", "left_out"
+#: The id of the task that writes the plan, if an agent does. No item has it.
+PLANNER = "plan"
 
 
 class Row(Record):
@@ -43,7 +45,7 @@ class Merging(Record):
 class FanOut(Record):
     """The whole record."""
 
-    nested = {"rows": Row, "merging": Merging}
+    nested = {"rows": Row, "merging": Merging, "planning": Row}
 
     schema: str = "holdfast.fan-out/1"
     #: The run of the parent that wrote it.
@@ -51,6 +53,8 @@ class FanOut(Record):
     #: The tip of the parent's branch, as the conductor left it; empty before the first merge.
     tip: str = ""
     merging: Merging | None = None
+    #: The task that writes the plan; null if it was given.
+    planning: Row | None = None
     rows: tuple[Row, ...] = ()
 
     def row(self, item: str) -> Row:
@@ -68,11 +72,20 @@ def child_id(parent: str, item: str) -> str:
     return f"{parent}.{item}"
 
 
-def begun(old: FanOut | None, parent: str, spec: FanOutSpec, run: int) -> FanOut:
-    """The record with a row for each item. A `retry` of the parent gives up nothing any more."""
+def begun(old: FanOut | None, parent: str, run: int, *, asks: bool) -> FanOut:
+    """The record at the start of a conductor. A `retry` of the parent gives up nothing any more."""
     old = old or FanOut(run=run)
-    known = {row.id: row for row in old.rows}
-    rows = tuple(known.get(item.id) or Row(id=item.id, task=child_id(parent, item.id)) for item in spec.items)
+    planning, rows = old.planning, old.rows
+    if asks and planning is None:
+        planning = Row(id=PLANNER, task=child_id(parent, PLANNER))
     if run > old.run:
         rows = tuple(row.evolve(state=OPEN, returned=0) if row.state == LEFT_OUT else row for row in rows)
-    return old.evolve(run=run, rows=rows)
+        planning = planning.evolve(returned=0) if planning is not None else None
+    return old.evolve(run=run, planning=planning, rows=rows)
+
+
+def planned(record: FanOut, parent: str, items: tuple[PlanItem, ...]) -> FanOut:
+    """The record with a row for each item of the plan."""
+    known = {row.id: row for row in record.rows}
+    rows = (known.get(item.id) or Row(id=item.id, task=child_id(parent, item.id)) for item in items)
+    return record.evolve(rows=tuple(rows))

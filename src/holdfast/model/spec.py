@@ -201,8 +201,12 @@ class FanOutSpec(Record):
 
     nested = {"items": PlanItem}
 
-    items: tuple[PlanItem, ...]
-    #: The spec that these tasks share. Id, name and goal are those of the item.
+    #: Empty if an agent writes the plan.
+    items: tuple[PlanItem, ...] = ()
+    #: What that agent is asked to split into items.
+    ask: str = ""
+    #: The spec that the tasks of items share. Id, name and goal are those of the item; the budgets are those
+    #: of all of them together.
     child: dict[str, object]
     #: How often work that does not fit the others goes back to its agent.
     times: int = 2

@@ -10,6 +10,7 @@ import json
 import re
 
 from holdfast.model import markdown
+from holdfast.model.fan_out import PLANNER
 from holdfast.model.record import Record
 from holdfast.model.spec import PlanItem
 
@@ -110,7 +111,8 @@ def is_plain(path: str) -> bool:
 def _disorder(items: tuple[PlanItem, ...]) -> list[str]:
     """Ids that are used twice, dependencies on nothing, and cycles."""
     ids = [item.id for item in items]
-    problems = [f"the id {name!r} is used twice" for name in sorted({*ids}) if ids.count(name) > 1]
+    problems = [f"the id {PLANNER!r} is reserved"] if PLANNER in ids else []
+    problems += [f"the id {name!r} is used twice" for name in sorted({*ids}) if ids.count(name) > 1]
     problems += [
         f"{item.id} depends on {name[:40]!r}, which is no item"
         for item in items

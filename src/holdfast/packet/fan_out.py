@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model.fan_out import LEFT_OUT, MERGED, FanOut, child_id
+from holdfast.model.fan_out import LEFT_OUT, MERGED, PLANNER, FanOut, child_id
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store import atomic
@@ -61,21 +61,18 @@ class ItemFacts(Record):
 
 
 def items(packet: Packet, spec: FanOutSpec) -> list[ItemFacts]:
-    """Each item of the plan, in its order."""
-    try:
-        record = read(packet)
-    except (CorruptFile, OSError):
-        record = None
-    known = {row.id: row for row in record.rows} if record is not None else {}
+    """The task that writes the plan, if there is one, and each item in the order of the plan."""
+    record = _record(packet)
+    known = {row.id: row for row in record.rows}
     found: list[ItemFacts] = []
-    for item in spec.items:
-        row, task = known.get(item.id), child_id(packet.task_id, item.id)
+    for name in _names(record, spec):
+        row, task = known.get(name), child_id(packet.task_id, name)
         manifest = _manifest(load.wherever(packet.home.packet(task)))
         state = row.state if row is not None and row.state in (MERGED, LEFT_OUT) else ""
         usage: dict[str, Any] = manifest.get("usage") or {}
         found.append(
             ItemFacts(
-                id=item.id,
+                id=name,
                 task=task,
                 state=state or str(manifest.get("status") or "planned"),
                 reason=row.reason if row is not None else "",
@@ -85,6 +82,23 @@ def items(packet: Packet, spec: FanOutSpec) -> list[ItemFacts]:
             )
         )
     return found
+
+
+def task_ids(packet: Packet, spec: FanOutSpec) -> list[str]:
+    """The tasks of a fan-out, whether they exist or not."""
+    return [child_id(packet.task_id, name) for name in _names(_record(packet), spec)]
+
+
+def _names(record: FanOut, spec: FanOutSpec) -> list[str]:
+    planner = [PLANNER] if spec.ask else []
+    return [*planner, *([item.id for item in spec.items] or [row.id for row in record.rows])]
+
+
+def _record(packet: Packet) -> FanOut:
+    try:
+        return read(packet) or FanOut()
+    except (CorruptFile, OSError):
+        return FanOut()
 
 
 def _manifest(packet: Packet) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
+from holdfast import ids
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.model.fan_out import child_id
 from holdfast.model.status import ENDS
-from holdfast.packet import inbox, load
+from holdfast.packet import fan_out, inbox, load
 from holdfast.runner.ledger import Ledger
 from holdfast.spawn import execute_runner
 
@@ -21,18 +21,19 @@ def stop(ledger: Ledger) -> None:
     """Ask each of them to stop. Safe to run again after a kill."""
     task, packet = ledger.task, ledger.packet
     assert task.spec.fan_out is not None
-    for item in task.spec.fan_out.items:
-        child = packet.home.packet(child_id(packet.task_id, item.id))
+    for task_id in fan_out.task_ids(packet, task.spec.fan_out):
+        child = packet.home.packet(task_id)
         if _is_at_work(child, packet.task_id):
             inbox.drop(child, "stop", {"reason": f"{packet.task_id} {task.status}"}, by=packet.task_id)
             failpoint("children.stop_sent")
-        if inbox.names(child) and not inbox.ring(child):
-            execute_runner(child)
+            if not inbox.ring(child):
+                execute_runner(child)
 
 
 def _is_at_work(child: Packet, parent: str) -> bool:
     """Whether it is a task of the fan-out that has not ended, and that nobody has asked to stop."""
-    if not os.path.isdir(child.path):
+    # The record, which an agent can write, may name anything.
+    if not ids.is_safe_name(child.task_id, 64) or not os.path.isdir(child.path):
         return False
     try:
         manifest = load.read_manifest(child)

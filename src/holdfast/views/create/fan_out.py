@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from holdfast.model.work_plan import Plan
     from holdfast.store.layout import Packet
-    from holdfast.views.create.new_task import NewTask, Talk
+    from holdfast.views.create.new_task import Talk
     from holdfast.views.create.options import TaskOptions
 
 TIMES, MOST_TIMES = 2, 10
@@ -50,6 +50,7 @@ def begin(
     plan: Plan,
     options: TaskOptions,
     *,
+    ask: str = "",
     times: int = TIMES,
     priority: str | None = None,
     pool: str | None = None,
@@ -57,39 +58,38 @@ def begin(
 ) -> Packet:
     """Create the parent and start its runner. `options` are those of each item; id and name are the parent's.
 
-    Raises UsageError, DuplicateTask, StorageError, ….
+    With `ask`, an agent writes the plan, and `plan` is empty. Raises UsageError, DuplicateTask, ….
     """
     home = Home(paths.ensure_home(paths.home()))
-    shared = _shared(plan, options, talk)
+    prompt = ask or plan.items[0].prompt
+    given = options.evolve(prompt=prompt, worktree=True, id=None, name=None)
+    shared = from_options.read(given.values(), verb="fan-out", talk=talk)
     where = place.read(home, shared.settings, priority=priority, pool=pool, after=(), not_before=None)
-    child = shared.spec.evolve(queue=where)
-    parent = _parent(plan, options, child, min(times, MOST_TIMES))
+    fan_out = FanOutSpec(
+        items=plan.items,
+        ask=ask,
+        child=shared.spec.evolve(queue=where).to_json(),
+        times=min(times, MOST_TIMES),
+    )
+    goal = shared.spec.goal if ask else plan.goal or _titles(plan)
+    parent = _parent(fan_out, options, shared.spec, goal)
     return start.begin(home, shared.evolve(spec=parent, prompt=None), talk=talk)
 
 
-def _shared(plan: Plan, options: TaskOptions, talk: Talk) -> NewTask:
-    """What the tasks of all items have in common."""
-    options = options.evolve(prompt=plan.items[0].prompt, worktree=True, id=None, name=None)
-    task = from_options.read(options.values(), verb="fan-out", talk=talk)
-    limits, count = task.spec.limits, len(plan.items)
-    usd, tokens = limits.budget_usd, limits.budget_tokens
-    limits = limits.evolve(
-        budget_usd=None if usd is None else usd / count,
-        budget_tokens=None if tokens is None else max(1, tokens // count),
-    )
-    return task.evolve(spec=task.spec.evolve(limits=limits))
+def _titles(plan: Plan) -> str:
+    return "; ".join(item.title for item in plan.items)[:_GOAL_CHARS]
 
 
-def _parent(plan: Plan, options: TaskOptions, child: TaskSpec, times: int) -> TaskSpec:
+def _parent(fan_out: FanOutSpec, options: TaskOptions, child: TaskSpec, goal: str) -> TaskSpec:
     """The task that conducts the others. It has no budget of its own, because it calls no model."""
-    goal = plan.goal or "; ".join(item.title for item in plan.items)[:_GOAL_CHARS]
     name = options.name or short_name(goal)
     task_id = ids.new_task_id(name) if options.id is None else ids.check_task_id(options.id)
-    for item in plan.items:
-        if not ids.is_safe_name(f"{task_id}.{item.id}", 64):
-            raise UsageError(
-                f"the id {task_id}.{item.id} is longer than 64 characters", hint="give a shorter --id"
-            )
+    longest = max((item.id for item in fan_out.items), key=len, default="x" * work_plan.ID_CHARS)
+    if not ids.is_safe_name(f"{task_id}.{longest}", 64):
+        raise UsageError(
+            f"the ids of its items would be longer than 64 characters: {task_id}.…",
+            hint="give a shorter --id",
+        )
     needed = [
         name for each in (child.agent, *child.failover) for name in registry.adapter(each).capabilities.env
     ]
@@ -108,5 +108,5 @@ def _parent(plan: Plan, options: TaskOptions, child: TaskSpec, times: int) -> Ta
         env_file=child.env_file,
         trust=child.trust,
         workspace="worktree",
-        fan_out=FanOutSpec(items=plan.items, child=child.to_json(), times=times),
+        fan_out=fan_out,
     )

@@ -237,7 +237,7 @@ class Detail:
     @cached_property
     def items(self) -> tuple[ItemFacts, ...]:
         """Of a fan-out: its items, in the order of the plan."""
-        spec = self.task.spec.fan_out if self.manifest.get("items") and self.task is not None else None
+        spec = self.task.spec.fan_out if "items" in self.manifest and self.task is not None else None
         if spec is None:
             return ()
         from holdfast.packet import fan_out

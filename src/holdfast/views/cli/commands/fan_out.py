@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.errors import UsageError
+from holdfast.model.work_plan import Plan
 from holdfast.packet import load
 from holdfast.views import option_values
 from holdfast.views.cli.commands import submit
@@ -30,9 +32,16 @@ COMMAND = Command(
     examples=(
         'holdfast fan-out plan.yaml --agent claude --accept "make test"',
         "holdfast fan-out plan.yaml --agent codex --budget-usd 20 --send-back 1",
+        'holdfast fan-out --split "port the tests to pytest" --agent claude --accept "make test"',
     ),
-    arguments=(Argument(dest="plan", metavar="PLAN", completes="file"),),
+    arguments=(Argument(dest="plan", metavar="[PLAN]", required=False, completes="file"),),
     options=(
+        Option(
+            flags=("--split",),
+            dest="split",
+            metavar="GOAL",
+            help="Instead of a plan: what to do. The agent writes the plan first, and may change nothing.",
+        ),
         Option(
             flags=("--send-back",),
             dest="send_back",
@@ -53,9 +62,16 @@ def run(values: dict[str, Any]) -> int:
     options = TaskOptions(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}  # pyright: ignore
     )
+    plan, goal = values["plan"], values["split"] or ""
+    if (plan is None) == (not goal.strip()):
+        raise UsageError(
+            "give a plan or a goal to split" if plan is None else "a plan and --split exclude each other",
+            hint=f"for example {COMMAND.examples[0]}",
+        )
     packet = fan_out.begin(
-        fan_out.read_plan(values["plan"]),
+        Plan() if plan is None else fan_out.read_plan(plan),
         options,
+        ask=goal,
         times=fan_out.TIMES if times is None else times,
         priority=values["priority"],
         pool=values["pool"],
