@@ -56,17 +56,8 @@ def start(
     """`holdfast fan-out PLAN`."""
     script = scenario.write_to(os.path.join(workspace(), "scenario.json"))
     done = holdfast(
-        *(
-            "fan-out",
-            *([path] if path else []),
-            "--agent",
-            "scripted",
-            "-o",
-            f"scenario={script}",
-            "--id",
-            "f1",
-            *flags,
-        ),
+        *("fan-out", *([path] if path else []), "--agent", "scripted", "-o", f"scenario={script}"),
+        *("--id", "f1", *flags),
         cwd=repo.path,
         env=env,
     )
