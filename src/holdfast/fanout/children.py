@@ -17,7 +17,7 @@ from holdfast.packet import create, inbox, load
 from holdfast.queue import sync
 from holdfast.redact import Redactor
 from holdfast.runner_process import start_runner
-from holdfast.store import atomic, index, journal
+from holdfast.store import atomic, audit, index, journal
 from holdfast.workspace import task_worktree
 
 TYPE_CHECKING = False
@@ -124,8 +124,10 @@ def send_back(parent: Packet, row: Row) -> None:
     args["from"] = task.spec.stages[-1].name
     if rest := left_of(_first_limits(packet), task.total_usage):
         args["set"] = [f"{field}={amount}" for field, amount in rest.items()]
-    inbox.drop(packet, "retry", args, by=f"the fan-out {parent.task_id}")
+    request = inbox.drop(packet, "retry", args, by=f"the fan-out {parent.task_id}")
     failpoint("fanout.sent_back")
+    entry = {"operation": "request.retry", "task_id": packet.task_id, "by": request.by}
+    audit.append(packet.home, {**entry, "asker": request.asker, "request": request.id})
     wake(packet)
 
 
