@@ -581,7 +581,18 @@ _TIMELINE = of_fields(
                         "enum": ["crash", "hang", "resume", "adopt", "sweep", "gate", "limit", "request"]
                     },
                     "at": AT,
-                }
+                    "after_s": {**or_null(POSITIVE), "description": "since the end of the process before"},
+                    "healed_s": {
+                        **or_null(POSITIVE),
+                        "description": "of a resume: from the death of one process to the start of the next",
+                    },
+                    "noticed_s": {**or_null(POSITIVE), "description": "of a crash: until it was noticed"},
+                    "silent_s": {**or_null(POSITIVE), "description": "of a hang"},
+                    "took_s": {**or_null(POSITIVE), "description": "of a gate"},
+                    "gap_s": {**or_null(POSITIVE), "description": "of an adoption: without a runner"},
+                    "until": {**or_null(AT), "description": "of a limit"},
+                },
+                optional=("after_s", "healed_s", "noticed_s", "silent_s", "took_s", "gap_s", "until"),
             ),
         },
     }

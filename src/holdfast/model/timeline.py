@@ -28,8 +28,14 @@ class Timeline:
         self._state: dict[str, Any] | None = None
         #: Open attempts and chores, by number.
         self._open: dict[int, dict[str, Any]] = {}
-        #: When the last attempt of a stage ended.
+        #: When the last attempt of a stage ended: its process, as far as that was measured.
         self._ended_at: dict[str, str] = {}
+        #: The mark of the resume that an open attempt is.
+        self._resumes: dict[int, dict[str, Any]] = {}
+        #: How long an attempt was silent when it was judged last.
+        self._silent_s: dict[int, Any] = {}
+        #: How long the gate of a stage took.
+        self._gate_s: dict[str, Any] = {}
         self._has_runner = False
         self._last_at = ""
 
@@ -74,11 +80,18 @@ class Timeline:
         self._open[number] = span
         if kind == "agent" and line.get("mode") in ("resume", "briefing"):
             after = self._ended_at.get(stage)
-            self._mark("resume", at, attempt=number, after_s=_seconds(after, at) if after else None)
+            # From the end of the process before it. `healed_s` is until the new one exists.
+            after_s = _seconds(after, at) if after else None
+            self._resumes[number] = self._mark("resume", at, attempt=number, after_s=after_s, healed_s=None)
 
     def _started(self, line: dict[str, Any], _: str) -> None:
-        if (span := self._open.get(int(line["attempt"]))) is not None:
-            span["started_at"] = line.get("started_at")
+        number, started_at = int(line["attempt"]), line.get("started_at")
+        if (span := self._open.get(number)) is None:
+            return
+        span["started_at"] = started_at
+        ended_at = self._ended_at.get(span["stage"])
+        if (mark := self._resumes.pop(number, None)) is not None and ended_at and started_at:
+            mark["healed_s"] = _seconds(ended_at, started_at)
 
     def _void(self, line: dict[str, Any], _: str) -> None:
         if (span := self._open.pop(int(line["attempt"]), None)) is not None:
@@ -89,11 +102,23 @@ class Timeline:
         if span is None:
             return
         _end(span, at)
-        span.update(outcome=line.get("outcome"), lived_s=line.get("lived_s"))
+        lived_s, died_at = line.get("lived_s"), at
+        span.update(outcome=line.get("outcome"), lived_s=lived_s)
+        if span.get("started_at") and lived_s:
+            died_at = min(at, clock.iso(clock.parse_iso(span["started_at"]) + float(lived_s)))
         if span["kind"] == "attempt":
-            self._ended_at[span["stage"]] = at
+            self._ended_at[span["stage"]] = died_at
+        elif span.get("chore") == "gate":
+            self._gate_s[span["stage"]] = lived_s
         if line.get("outcome") == "crashed":
-            self._mark("crash", at, attempt=span["attempt"], detail=line.get("detail") or "")
+            # When the process died, and how much later that was known.
+            self._mark(
+                "crash",
+                died_at,
+                attempt=span["attempt"],
+                detail=line.get("detail") or "",
+                noticed_s=_seconds(died_at, str(line.get("noticed_at") or at)),
+            )
 
     # ── marks ──
 
@@ -113,20 +138,29 @@ class Timeline:
             {"attempt": line.get("attempt"), "detail": line.get("reason") or ""},
         )
         if intent == "hang":
-            self._mark("hang", at, **facts)
+            self._mark("hang", at, **facts, silent_s=self._silent_s.get(int(line["attempt"])))
         elif intent in _LIMITS:
             self._mark("limit", at, limit=intent, **facts)
 
+    def _judged_alive(self, line: dict[str, Any], _at: str) -> None:
+        self._silent_s[int(line["attempt"])] = (line.get("evidence") or {}).get("silent_s")
+
     def _rate_limit(self, line: dict[str, Any], at: str) -> None:
-        self._mark("limit", at, attempt=line.get("attempt"), limit="rate", detail="")
+        at, until = str(line.get("said_at") or at), line.get("resets_at")
+        self._mark("limit", at, attempt=line.get("attempt"), limit="rate", detail="", until=until)
 
     def _swept(self, line: dict[str, Any], at: str) -> None:
         if line.get("killed"):
-            self._mark("sweep", at, attempt=line.get("attempt"), killed=len(line["killed"]))
+            number = line.get("attempt")
+            ends = [span["end"] for span in self.spans if span.get("attempt") == number]
+            after_s = _seconds(ends[-1], at) if ends and ends[-1] else None
+            self._mark("sweep", at, attempt=number, killed=len(line["killed"]), after_s=after_s)
 
     def _judged(self, line: dict[str, Any], at: str) -> None:
         passed, failed = bool(line["passed"]), line.get("failed") or ""
-        self._mark("gate", at, stage=line.get("stage"), passed=passed, failed=failed)
+        # Null for a plain run, whose result is its gate.
+        took_s = self._gate_s.pop(str(line.get("stage")), None)
+        self._mark("gate", at, stage=line.get("stage"), passed=passed, failed=failed, took_s=took_s)
 
     def _requested(self, line: dict[str, Any], at: str) -> None:
         refused = line.get("type") == "request.refused"
@@ -137,8 +171,10 @@ class Timeline:
         self.spans.append(span)
         return span
 
-    def _mark(self, kind: str, at: str, **facts: Any) -> None:
-        self.marks.append({"kind": kind, "at": at, **facts})
+    def _mark(self, kind: str, at: str, **facts: Any) -> dict[str, Any]:
+        mark = {"kind": kind, "at": at, **facts}
+        self.marks.append(mark)
+        return mark
 
     _BY_TYPE: ClassVar[dict[str, Any]] = {
         "task.created": _created,
@@ -151,6 +187,7 @@ class Timeline:
         "runner.started": _runner,
         "runner.left": _left,
         "stop.intended": _stop,
+        "watch.verdict": _judged_alive,
         "agent.rate_limit": _rate_limit,
         "attempt.swept": _swept,
         "gate.judged": _judged,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 
 import jsonschema
 import pytest
@@ -273,3 +274,27 @@ def test_watch_shows_the_list_again_until_ctrl_c() -> None:
     terminal.read_until("killed")
     terminal.press("\x03")
     assert terminal.finish() == 130
+
+
+def test_watch_shows_a_change_at_once_although_nothing_worked() -> None:
+    Task.shell("true", "--id", "first").wait_for("completed")
+    terminal = Terminal("ls", "--watch")
+    terminal.read_until("first")
+    began_mono = clock.mono()
+    Task.shell("true", "--id", "second").wait_for("completed")
+    terminal.read_until("second")
+    # Without changes, it waits for half a minute.
+    assert clock.mono() - began_mono < 20
+    terminal.press("\x03")
+    assert terminal.finish() == 130
+
+
+def test_json_has_every_task_and_the_table_says_that_it_has_not(home: str) -> None:
+    task = Task.shell("true", "--id", "it")
+    task.wait_for("completed")
+    for number in range(22):
+        shutil.copytree(task.packet, os.path.join(home, "tasks", f"copy-{number}"))
+    done = holdfast("ls", "--json")
+    assert len(json.loads(done.stdout)) == 23
+    assert done.stderr == ""
+    assert "showing the 20 most recently ended; --all shows everything" in holdfast("ls").stderr

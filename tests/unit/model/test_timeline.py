@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import clock
 from holdfast.model import timeline
 
 FIXTURES = os.path.join(os.path.dirname(__file__), "../../../docs/contracts/fixtures")
@@ -31,6 +32,13 @@ def test_a_crash_and_the_resume_after_it() -> None:
     assert kinds(found.marks).index("crash") < kinds(found.marks).index("resume")
     (resume,) = [mark for mark in found.marks if mark["kind"] == "resume"]
     assert resume["after_s"] >= 0
+    # Until the new process exists, from the death of the one before.
+    (crash,) = [mark for mark in found.marks if mark["kind"] == "crash"]
+    assert crash["at"] <= attempts[0]["end"]
+    assert crash["noticed_s"] >= 0
+    measured = clock.parse_iso(attempts[1]["started_at"]) - clock.parse_iso(crash["at"])
+    assert resume["healed_s"] == pytest.approx(measured, abs=0.002)
+    assert resume["healed_s"] >= resume["after_s"]
 
 
 def test_an_interrupt_is_a_span_until_the_person_answers() -> None:
@@ -42,8 +50,10 @@ def test_an_interrupt_is_a_span_until_the_person_answers() -> None:
 
 def test_gates_and_chores_of_a_pipeline() -> None:
     found = timeline.of(lines("journal.pipeline.jsonl"))
-    assert "gate" in kinds(found.marks)
     assert "chore" in kinds(found.spans)
+    gates = [mark for mark in found.marks if mark["kind"] == "gate"]
+    assert gates
+    assert all(gate["took_s"] > 0 for gate in gates)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,6 +74,28 @@ def test_lines_of_another_version_are_skipped() -> None:
         {"type": "of.tomorrow", "at": "2026-01-31T12:00:00Z"},
     ]
     assert timeline.of(odd).to_json() == {"spans": [], "marks": []}
+
+
+def test_hangs_limits_and_sweeps_have_measured_times() -> None:
+    opened = {"type": "attempt.opened", "attempt": 1, "stage": "s", "at": "2026-01-31T12:00:00.000Z"}
+    verdict = {"type": "watch.verdict", "attempt": 1, "verdict": "hung", "evidence": {"silent_s": 300.5}}
+    found = timeline.of(
+        [
+            opened,
+            {
+                "type": "agent.rate_limit", "attempt": 1, "resets_at": "2026-01-31T13:00:00.000Z",
+                "at": "2026-01-31T12:10:00.000Z", "said_at": "2026-01-31T12:05:00.000Z",
+            },
+            {**verdict, "at": "2026-01-31T12:20:00.000Z"},
+            {"type": "stop.intended", "attempt": 1, "intent": "hang", "at": "2026-01-31T12:20:00.100Z"},
+            {"type": "attempt.ended", "attempt": 1, "outcome": "hung", "at": "2026-01-31T12:20:10.000Z"},
+            {"type": "attempt.swept", "attempt": 1, "killed": [{"pid": 7}], "at": "2026-01-31T12:20:11.500Z"},
+        ]
+    )  # fmt: skip
+    limit, hang, sweep = found.marks
+    assert (limit["at"], limit["until"]) == ("2026-01-31T12:05:00.000Z", "2026-01-31T13:00:00.000Z")
+    assert hang["silent_s"] == 300.5
+    assert (sweep["killed"], sweep["after_s"]) == (1, 1.5)
 
 
 def test_a_runner_that_died_is_an_adoption() -> None:

@@ -42,7 +42,12 @@ COMMAND = Command(
         ),
         Option(flags=("--archived",), dest="archived", kind="flag", help="List archived tasks instead."),
         Option(flags=("-q", "--quiet"), dest="quiet", kind="flag", help="Print only ids."),
-        Option(flags=("--watch",), dest="watch", kind="flag", help="Show the list again until Ctrl-C."),
+        Option(
+            flags=("--watch",),
+            dest="watch",
+            kind="flag",
+            help="Show the list again at every change, until Ctrl-C.",
+        ),
         JSON,
     ),
 )
@@ -51,22 +56,33 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print the tasks, newest first in each group."""
     targets.check_state(values["state"])
-    while values["watch"]:
+    if values["watch"]:
+        _watch(values)
+    _list(values)
+    return 0
+
+
+def _watch(values: dict[str, Any]) -> None:
+    """Show the list when a task has changed; while one works, every second, for times and output."""
+    from holdfast.views.facts.changes import Changes
+
+    changes = Changes(Home(paths.home()))
+    while True:
         if terminal.can_redraw(sys.stdout):
             print("\x1b[H\x1b[J", end="")
-        _list(values)
+        rows = _list(values)
         sys.stdout.flush()
-        clock.sleep(_WATCH_S)
-    return _list(values)
+        clock.sleep(_LEAST_PAUSE_S)  # tasks that change at the same time are shown at once
+        changes.wait(_WATCH_S if any(row["status"] in _WORKING for row in rows) else _IDLE_S)
 
 
-def _list(values: dict[str, Any]) -> int:
+def _list(values: dict[str, Any]) -> list[dict[str, Any]]:
     state = values["state"]
     home = Home(paths.home())
     if values["archived"]:
         rows = task_list.archived(home, state=state)
     else:
-        everything = values["all"] or bool(values["label"])
+        everything = values["all"] or values["json"] or bool(values["label"])
         rows = task_list.tasks(home, everything=everything, state=state)
     if values["label"]:
         from holdfast.model import labels
@@ -75,7 +91,7 @@ def _list(values: dict[str, Any]) -> int:
         wanted = option_values.labels(values["label"])
         rows = [row for row in rows if labels.match(row, wanted)]
     is_cut = (
-        not (values["all"] or values["archived"] or values["label"])
+        not (values["all"] or values["archived"] or values["label"] or values["json"])
         and state is None
         and sum(row["status"] in ENDS for row in rows) >= task_list.RECENT
     )
@@ -96,7 +112,7 @@ def _list(values: dict[str, Any]) -> int:
         out.talk(_no_tasks(home, is_archive=values["archived"]))
     if is_cut:
         out.talk(f"showing the {task_list.RECENT} most recently ended; --all shows everything")
-    return 0
+    return rows
 
 
 def _complete(row: dict[str, Any], now: float) -> dict[str, Any]:
@@ -128,8 +144,9 @@ def _print_lost_runners(home: Home, rows: list[dict[str, Any]]) -> None:
     out.talk(f"{tasks} no runner, and {why}: 'holdfast up' starts a keeper, which starts {runners}")
 
 
-#: Pause between two lists of --watch.
-_WATCH_S = 1.0
+#: Longest pause between two lists of --watch while a task works, and while none does; shortest pause.
+_WATCH_S, _IDLE_S, _LEAST_PAUSE_S = 1.0, 30.0, 0.1
+_WORKING = (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
 #: Columns that a narrow terminal drops, first to last.
 _DROPPED_FIRST = (3, 7, 6, 5, 2, 4)
 
