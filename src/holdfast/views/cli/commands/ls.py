@@ -73,7 +73,7 @@ def _watch(values: dict[str, Any]) -> None:
         rows = _list(values)
         sys.stdout.flush()
         clock.sleep(_LEAST_PAUSE_S)  # tasks that change at the same time are shown at once
-        changes.wait(_WATCH_S if any(row["status"] in _WORKING for row in rows) else _IDLE_S)
+        changes.wait(_WATCH_S if any(describe.group(row) == "working" for row in rows) else _IDLE_S)
 
 
 def _list(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -146,7 +146,6 @@ def _print_lost_runners(home: Home, rows: list[dict[str, Any]]) -> None:
 
 #: Longest pause between two lists of --watch while a task works, and while none does; shortest pause.
 _WATCH_S, _IDLE_S, _LEAST_PAUSE_S = 1.0, 30.0, 0.1
-_WORKING = (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
 #: Columns that a narrow terminal drops, first to last.
 _DROPPED_FIRST = (3, 7, 6, 5, 2, 4)
 
