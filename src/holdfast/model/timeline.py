@@ -143,7 +143,8 @@ class Timeline:
             self._mark("limit", at, limit=intent, **facts)
 
     def _judged_alive(self, line: dict[str, Any], _at: str) -> None:
-        self._silent_s[int(line["attempt"])] = (line.get("evidence") or {}).get("silent_s")
+        evidence: dict[str, Any] = line.get("evidence") or {}
+        self._silent_s[int(line["attempt"])] = evidence.get("silent_s")
 
     def _rate_limit(self, line: dict[str, Any], at: str) -> None:
         at, until = str(line.get("said_at") or at), line.get("resets_at")
