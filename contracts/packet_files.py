@@ -320,8 +320,8 @@ MANIFEST = of_fields(
         "heartbeat": _HEARTBEAT,
         "usage": of_fields(
             {
-                "input_tokens": COUNT,
-                "output_tokens": COUNT,
+                "input_tokens": or_null(COUNT),
+                "output_tokens": or_null(COUNT),
                 "cost_usd": or_null({"type": "number"}),
                 "unpriced_calls": COUNT,
             },

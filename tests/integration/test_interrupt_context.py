@@ -142,3 +142,15 @@ def test_an_interrupt_leaves_its_context_beside_the_question() -> None:
     assert "looking" in read(folder, "logs.txt")
     jsonschema.validate(context, schema.schemas()["context"])
     task.stop()
+
+
+def test_a_work_item_that_the_agent_wrote_by_itself_is_complete_at_the_end() -> None:
+    task = Task.shell("""echo '{"progress": {"steps_completed": 2}}' > "$HOLDFAST_PACKET/state/work.json\"""")
+    task.wait_for("completed")
+    with open(task.path("state", "work.json"), encoding="utf-8") as file:
+        item = json.load(file)
+    assert (item["id"], item["status"], item["progress"]["steps_completed"]) == (task.id, "completed", 2)
+    started = task.events("attempt.started")[0]
+    assert item["assigned_session"] == task.events("attempt.opened")[0]["attempt_id"]
+    assert item["started_at"] == started["started_at"]
+    assert item["last_updated"] > item["started_at"]

@@ -162,8 +162,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
             "tool_calls": task.tool_calls,
         },
         "usage": {
-            "input_tokens": usage.input_tokens or 0,
-            "output_tokens": usage.output_tokens or 0,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
             "cost_usd": usage.cost_usd,
             "unpriced_calls": len(task.unpriced),
         },

@@ -38,8 +38,8 @@ def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
         "turns": analysis.turns,
         "messages": heartbeat.get("message_count") or analysis.messages,
         "api_usage": {
-            "input_tokens": usage.get("input_tokens") or 0,
-            "output_tokens": usage.get("output_tokens") or 0,
+            "input_tokens": usage.get("input_tokens"),
+            "output_tokens": usage.get("output_tokens"),
             "cost_usd": usage.get("cost_usd"),
             "unpriced_calls": usage.get("unpriced_calls") or 0,
             "paid_calls": manifest.get("paid_calls") or 0,
@@ -82,8 +82,8 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
         "longest_duration_s": durations[-1] if durations else None,
         "active_s": round(sum(task["active_s"] for task in chosen), 3),
         "api_usage": {
-            "input_tokens": sum(task["api_usage"]["input_tokens"] for task in chosen),
-            "output_tokens": sum(task["api_usage"]["output_tokens"] for task in chosen),
+            "input_tokens": _total(task["api_usage"]["input_tokens"] for task in chosen),
+            "output_tokens": _total(task["api_usage"]["output_tokens"] for task in chosen),
             "cost_usd": round(sum(costs), 6) if costs else None,
             #: Number of tasks with unknown cost; the sum does not include them.
             "cost_unknown_of": len(chosen) - len(costs),
@@ -95,6 +95,12 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "breakdown": dict(sorted(tools.items(), key=lambda item: (-item[1], item[0]))),
         },
     }
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """The sum of what is known; None if nothing is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _duration_s(manifest: dict[str, Any]) -> float | None:
@@ -170,8 +176,8 @@ def _families(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> list[Fam
             "counter",
             "Tokens, as reported by agents.",
             [
-                ({"direction": "input"}, usage["input_tokens"]),
-                ({"direction": "output"}, usage["output_tokens"]),
+                ({"direction": "input"}, usage["input_tokens"] or 0),
+                ({"direction": "output"}, usage["output_tokens"] or 0),
             ],
         ),
         (

@@ -138,14 +138,16 @@ def fold(packet: Packet) -> Task:
 def read_manifest(packet: Packet) -> dict[str, Any]:
     """manifest.json; if it is missing, torn or makes no sense, it is derived from the journal.
 
-    The id is that of the directory, whatever the file says.
+    Id and path are those of the directory, whatever the file says: it may have been archived or renamed.
     """
     try:
         data = atomic.read_json(packet.manifest)
     except CorruptFile:
         data = None
     if data is not None and is_sound(data):
-        return data if data.get("task_id") == packet.task_id else {**data, "task_id": packet.task_id}
+        if data.get("task_id") == packet.task_id and data.get("tmpdir") == packet.path:
+            return data
+        return {**data, "task_id": packet.task_id, "tmpdir": packet.path}
     from holdfast.model import manifest
 
     return {

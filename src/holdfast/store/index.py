@@ -451,7 +451,7 @@ def _unreadable(packet: Packet, error: Exception) -> dict[str, Any] | None:
             "total_retries": 0,
             "pid": 0,
             "active_s": 0.0,
-            "usage": {"input_tokens": 0, "output_tokens": 0, "cost_usd": None},
+            "usage": {"input_tokens": None, "output_tokens": None, "cost_usd": None},
             "project_dir": "",
             "started_at": clock.iso(made),
         }

@@ -211,3 +211,11 @@ def test_the_diff_of_an_archived_task_can_be_read() -> None:
     done = holdfast("archive", "it")
     assert done.returncode == 0, done.stderr
     assert holdfast("diff", "it").stdout == before.stdout
+
+
+def test_json_says_where_its_files_are_now(home: str) -> None:
+    Task.shell("true", "--id", "it").wait_for("completed")
+    assert holdfast("archive", "it").returncode == 0
+    shown = json.loads(holdfast("show", "it", "--json").stdout)
+    assert shown["tmpdir"] == os.path.join(home, "archive", "it")
+    assert os.path.isdir(shown["tmpdir"])

@@ -41,8 +41,17 @@ def assign(ledger: Ledger, attempt: Attempt) -> None:
 def close(ledger: Ledger) -> None:
     """Record the end of the task."""
     if ledger.task.spec.work or os.path.exists(ledger.packet.work):
-        _put(ledger, status=str(ledger.task.status))
+        # Of an agent that wrote the file without being asked, nobody has noted who works on it.
+        _put(ledger, status=str(ledger.task.status), **_worker(ledger))
     _read(ledger)
+
+
+def _worker(ledger: Ledger) -> dict[str, str | None]:
+    """The last attempt, and when it started."""
+    attempt = ledger.task.attempt
+    if attempt is None or attempt.started is None:
+        return {}
+    return {"assigned_session": attempt.attempt_id, "started_at": attempt.started.started_at}
 
 
 def _read(ledger: Ledger) -> None:
