@@ -237,7 +237,12 @@ _PIPELINE_CHECK = of_fields(
             "description": "the stages in whose gates the acceptance commands run",
         },
         "not_installed": TEXTS,
-    }
+        "refusal": {
+            **or_null(of_fields({"message": TEXT, "hint": TEXT})),
+            "description": "why 'run --packet' would refuse a valid packet here",
+        },
+    },
+    optional=("refusal",),
 )
 _AGENTS = of_fields({"agents": {"type": "array", "items": _AGENT}})
 _AGENT_PROBED = of_fields({"agent": TEXT, "path": or_null(TEXT), "version": or_null(TEXT)})

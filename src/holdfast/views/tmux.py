@@ -81,12 +81,15 @@ class Server:
 
     def open(self, task_id: str, argv: list[str]) -> None:
         """Open a detached window for the task that runs `argv`; an existing window is kept."""
+        name = self.session_name(task_id)
         done = self._command(
-            *("new-session", "-d", "-c", "/", "-s", self.session_name(task_id), "-x", _COLUMNS, "-y", _ROWS),
-            *argv,
+            *("new-session", "-d", "-c", "/", "-s", name, "-n", task_id, "-x", _COLUMNS, "-y", _ROWS), *argv
         )
         if done.returncode and "duplicate session" not in done.stderr:
             _checked(done, "new-session")
+        # The title of the terminal. The task may have ended, and its window with it.
+        title = ("set-option", "-t", f"={name}:", "set-titles")
+        self._command(*title, "on", ";", *title[:3], "set-titles-string", "holdfast: #W")
 
     def attach_argv(self, task_id: str) -> list[str]:
         """The command that shows the window."""

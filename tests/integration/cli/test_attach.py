@@ -43,6 +43,13 @@ def kill_server(server: Server) -> None:
     subprocess.run(["tmux", "-S", server.socket, "kill-server"], capture_output=True, timeout=10, check=False)
 
 
+def titles(server: Server) -> list[str]:
+    """The name of each window, whether it sets the title of the terminal, and to what."""
+    words = ["list-windows", "-a", "-F", "#{window_name} #{set-titles} #{set-titles-string}"]
+    done = subprocess.run(["tmux", "-S", server.socket, *words], capture_output=True, timeout=10, check=True)
+    return [line.replace(" 1 ", " on ") for line in done.stdout.decode().splitlines()]
+
+
 @pytest.mark.req("RES-8")
 @pytest.mark.usefixtures("home")
 class TestWithoutTmux:
@@ -58,6 +65,27 @@ class TestWithoutTmux:
         assert "running" in talk
         assert "failed" in talk
         assert view.returncode == 1
+
+    def test_a_queued_one_says_until_when(self) -> None:
+        assert holdfast("submit", "--id", "it", "--not-before", "+2h", "--", "true").returncode == 0
+        view = Terminal("attach", "--no-tmux", "it", columns=100)
+        view.read_until("not before 20")
+        view.press("\x03")
+        assert view.finish() == 130
+        view = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "attach", "it"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert view.stderr is not None
+            view.stderr.readline()
+            assert "it: queued (command_run): not before 20" in view.stderr.readline()
+        finally:
+            view.kill()
+            view.communicate(timeout=10)
 
     def test_an_ended_task_is_shown_and_left(self) -> None:
         task = Task.shell("seq 100")
@@ -155,6 +183,7 @@ class TestTmux:
         assert tmux.sessions() == [f"holdfast-{task.id}"] == [task.manifest()["session_name"]]
         eventually(lambda: "first words" in tmux.capture(task.id), what="the pane shows the log")
         eventually(lambda: "running" in tmux.capture(task.id), what="the pane shows the state")
+        assert titles(tmux) == [f"{task.id} on holdfast: #W"]
         let_go(task)
         task.wait_for("completed")
         eventually(lambda: not tmux.has(task.id), what="the window closes with the task")

@@ -140,3 +140,13 @@ def test_without_a_user_variable_the_uid_is_looked_up(monkeypatch: pytest.Monkey
     Task.shell("true", "--id", "it").wait_for("completed")
     name = pwd.getpwuid(os.getuid()).pw_name
     assert entries("it", "--operation", "task.created")[0]["by"].startswith(f"{name}@")
+
+
+def test_a_row_is_a_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "ada")
+    Task.shell("exit 3", "--id", "fix-the-login").wait_for("failed")
+    lines = holdfast("audit", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert len(lines) == 1 + len(entries())
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["TIME", "BY", "TASK", "WHAT"]
+    assert lines[-1].endswith("error: running → failed: exit status 3")

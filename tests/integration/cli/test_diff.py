@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.repos import Repo, packet_for, prepare
 from tests.support.tasks import holdfast
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -91,3 +92,21 @@ def test_a_task_without_a_record_is_refused(home: str, repo: Repo) -> None:
     assert done.returncode == 3
     assert "has no recorded workspace" in done.stderr
     assert "hint: only tasks with a scope or a worktree" in done.stderr
+
+
+def on_terminal(*words: str, env: dict[str, str] | None = None) -> str:
+    terminal = Terminal("diff", *words, env=env)
+    assert terminal.finish() == 0
+    return terminal.text
+
+
+def test_a_terminal_shows_it_in_colour(home: str, repo: Repo) -> None:
+    prepare(packet_for(home, repo.path, scope_allow=(".",)))
+    repo.write("a", "changed\n--- not a header\n\x1b[31mred\n")
+    shown = on_terminal("it")
+    assert "\x1b[32m+changed\x1b[0m" in shown
+    assert "\x1b[1m--- a/a\x1b[0m" in shown
+    assert "\x1b[32m+--- not a header\x1b[0m" in shown
+    assert "+\x1b[31mred" not in shown
+    assert "| 4 \x1b[32m+++\x1b[0m\x1b[31m-\x1b[0m" in on_terminal("it", "--stat")
+    assert "\x1b" not in on_terminal("it", env={"NO_COLOR": "1"})

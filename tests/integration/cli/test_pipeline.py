@@ -132,9 +132,23 @@ class TestCheck:
             "extra",
         }
 
+    def test_what_run_would_refuse_is_reported(self, agents: str) -> None:
+        """A packet that is valid, in a place where it cannot run: its worktree needs git."""
+        packet(put(valid("safe_impl"), "workspace", "worktree"))
+        refused = holdfast("run", "-d", "--packet", "p", "--trust-project", cwd=workspace())
+        assert refused.returncode == 2
+        done = holdfast("pipeline", "check", "p", cwd=workspace())
+        assert (done.returncode, done.stderr) == (2, refused.stderr)
+        data = json.loads(holdfast("pipeline", "check", "p", "--json", cwd=workspace()).stdout)
+        assert (data["valid"], data["problems"]) == (True, [])
+        assert data["refusal"]["message"] in refused.stderr
+
     def test_a_sound_one_is_told_with_its_stages(self, agents: str) -> None:
         packet(valid("review_only"))
         done = holdfast("pipeline", "check", "p", cwd=workspace())
+        assert done.returncode == 0
+        assert "note: 'run' refuses it for now: the packet" in done.stderr
+        done = holdfast("pipeline", "check", "p", "--trust-project", cwd=workspace())
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == (
             "p/manifest.yaml is valid: gemini_review\nacceptance commands: 1, in the gate of gemini_review\n"

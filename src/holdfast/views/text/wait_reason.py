@@ -41,6 +41,13 @@ def reason(item: Item, paused: list[str]) -> str:
     return "paused" if ALL in paused or item.pool in paused else ""
 
 
+def of_task(home: Home, task_id: str) -> str:
+    """Why a queued task has not started: its own reason, or that of the whole queue; empty if it is just not
+    its turn."""
+    item, paused = find_item(home, task_id)
+    return (reason(item, paused) if item is not None else "") or keeper_reason(home)
+
+
 def keeper_reason(home: Home) -> str:
     """Why the keeper starts nothing from the queue at the moment; empty if it does."""
     try:

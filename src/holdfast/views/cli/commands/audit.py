@@ -7,12 +7,16 @@ from holdfast.store import audit
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.cli.show import out, terminal, wrapped_table
 from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_TIME, _SHORT_TIME = "%Y-%m-%d %H:%M:%S", "%m-%d %H:%M:%S"
+#: A narrower terminal gets the short time.
+_WIDE = 100
 
 COMMAND = Command(
     name="audit",
@@ -56,10 +60,8 @@ def run(values: dict[str, Any]) -> int:
     if not entries:
         out.talk("no entries")
         return 0
-    wrapped_table.show(
-        ("TIME", "LEVEL", "BY", "OPERATION", "TASK", "CHANGE"),
-        [_cells(row) for row in entries],
-    )
+    time = _TIME if (terminal.width() or _WIDE) >= _WIDE else _SHORT_TIME
+    wrapped_table.show(("TIME", "BY", "TASK", "WHAT"), [_cells(row, time) for row in entries])
     return 0
 
 
@@ -78,14 +80,16 @@ def _task_id(home: Home, text: str | None) -> str | None:
         return text
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: dict[str, Any], time: str) -> tuple[str, ...]:
+    """Few columns, so that a row is one line at 80: a move says what it is, and only trouble has a level."""
     move = describe.transition(row.get("old"), row.get("new"), row.get("reason"))
     iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
+    operation, level = str(row.get("operation") or ""), str(row.get("level") or "")
+    parts = ["" if operation == "task.moved" and move else operation, iteration, move]
+    what = ": ".join(part for part in parts if part) + describe.answer(row)
     return (
-        clock.local(str(row.get("at", "")), "%Y-%m-%d %H:%M:%S"),
-        str(row.get("level") or ""),
+        clock.local(str(row.get("at", "")), time),
         str(row.get("by") or "-"),
-        str(row.get("operation") or ""),
         str(row.get("task_id") or "-"),
-        ": ".join(part for part in (iteration, move) if part) + describe.answer(row),
+        f"{level}: {what}" if level not in ("", "info") else what,
     )

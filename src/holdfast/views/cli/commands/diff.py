@@ -9,7 +9,7 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, terminal
 from holdfast.views.text import amounts, fit_text
 
 TYPE_CHECKING = False
@@ -68,8 +68,15 @@ def run(values: dict[str, Any]) -> int:
     text = found.stat() if values["stat"] else found.patch(is_for_reading=True)
     if sys.stdout.isatty():
         # A file's bytes must not control the terminal.
-        lines = text.decode("utf-8", "replace").split("\n")
-        sys.stdout.write("\n".join(fit_text.printable(line.expandtabs()) for line in lines))
+        lines = [
+            fit_text.printable(line.expandtabs()) for line in text.decode("utf-8", "replace").split("\n")
+        ]
+        if terminal.has_colour():
+            from holdfast.views.cli.show import patch_colours
+
+            paint = patch_colours.coloured_counts if values["stat"] else patch_colours.coloured
+            lines = list(paint(lines))
+        sys.stdout.write("\n".join(lines))
     else:
         sys.stdout.buffer.write(text)
     if found.left_out:

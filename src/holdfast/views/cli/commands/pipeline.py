@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import paths
-from holdfast.errors import UsageError
+from holdfast.errors import CommandNotFound, HoldfastError, UsageError
 from holdfast.model import roles
 from holdfast.model.acceptance import accepting
 from holdfast.pipeline.define import load_catalog, written_packet
@@ -45,7 +45,8 @@ _ACTIONS = (
         name="check",
         usage="PACKET",
         summary="report all problems; exits 2 if there are any",
-        description="All mistakes in the packet's files are reported together. Nothing is run.",
+        description="All mistakes in the packet's files are reported together, then what 'run --packet' "
+        "would refuse here. A missing agent and missing trust are only notes. Nothing is run.",
         examples=("holdfast pipeline check my-packet",),
         options=_PROJECT,
         completes="folder",
@@ -237,6 +238,7 @@ def _check(values: dict[str, Any]) -> int:
     written, problems = written_packet.examine(
         text, path, project=values["project"], trust_project=values["trust_project"]
     )
+    refusal, note = _refusals(values) if written is not None else (None, None)
     if values["json"]:
         out.data(
             {
@@ -244,19 +246,52 @@ def _check(values: dict[str, Any]) -> int:
                 "path": path,
                 "valid": written is not None,
                 "problems": [problem.to_json() for problem in problems],
+                "refusal": None if refusal is None else {"message": str(refusal), "hint": refusal.hint},
                 "accepted_by": list(accepting(written.resolved.stages)) if written is not None else [],
                 "not_installed": pipelines.missing_agents(written) if written is not None else [],
             }
         )
-        return 0 if written is not None else 2
+        return 0 if written is not None and refusal is None else 2
     if written is None:
         raise written_packet.invalid(path, problems)
+    if refusal is not None:
+        raise refusal
     for line in written.judge.notices():
         out.talk(line)
     out.say(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}", rest="  ")
     out.say(_acceptance(written), rest="  ")
     _print_missing(written)
+    if note is not None:
+        out.talk(f"note: 'run' refuses it for now: {note}; {note.hint}")
     return 0
+
+
+def _refusals(values: dict[str, Any]) -> tuple[HoldfastError | None, HoldfastError | None]:
+    """Why `run --packet` would refuse a valid packet here, and why it would until somebody does something
+    about this machine: an agent is not installed, or the packet is not trusted. A packet may be checked where
+    it is not run, so the second is only a note."""
+    found = _refusal(values, trust_project=values["trust_project"])
+    if isinstance(found, CommandNotFound):
+        return None, None  # noted by name
+    if found is None or values["trust_project"]:
+        return found, None
+    trusted = _refusal(values, trust_project=True)
+    return (None, found) if trusted is None or isinstance(trusted, CommandNotFound) else (trusted, None)
+
+
+def _refusal(values: dict[str, Any], *, trust_project: bool) -> HoldfastError | None:
+    from holdfast.views.create import from_packet  # loads every adapter
+
+    chosen = {"project": values["project"], "trust_project": trust_project}
+    try:
+        from_packet.read(values["packet"], values=chosen, talk=_say_nothing)
+    except HoldfastError as error:
+        return error
+    return None
+
+
+def _say_nothing(text: str) -> None:
+    """The notices of a task that is not created."""
 
 
 def _acceptance(written: WrittenPacket) -> str:

@@ -6,6 +6,7 @@ import codecs
 import os
 import sys
 
+from holdfast import clock
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import atomic, tail
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _READ_BYTES = 65536
 #: Columns of the goal that `attach` prints first.
 _GOAL_COLUMNS = 200
+#: How often a follower asks the queue what a task waits for.
+_ASK_S = 2.0
 
 
 class GrowingFile:
@@ -115,6 +118,7 @@ class OutputView(View):
         from holdfast.views.cli.follow import progress
 
         self._line = progress.RedrawnLine()
+        self._asked_mono, self._waits = float("-inf"), ""
         self._messages = None if terminal.can_redraw(sys.stderr) else progress.ProgressMessages(None)
         self._log = GrowingFile(
             packet.output_log, is_text=True, has_whole_lines=True, before=self._line.clear, stream=stream
@@ -126,7 +130,17 @@ class OutputView(View):
         if self._messages is not None:
             self._messages.show(packet, manifest, is_last=is_last)
         elif not is_last:
-            self._line.draw(f"\x1b[7m{_status_text(manifest)}\x1b[0m")
+            waits = self._queue_reason(packet) if manifest["status"] == Status.QUEUED else ""
+            self._line.draw(f"\x1b[7m{_status_text(manifest, waits)}\x1b[0m")
+
+    def _queue_reason(self, packet: Packet) -> str:
+        """Why a queued task has not started. The queue is opened now and then only."""
+        now_mono = clock.mono()
+        if now_mono >= self._asked_mono + _ASK_S:
+            from holdfast.views.text import wait_reason
+
+            self._asked_mono, self._waits = now_mono, wait_reason.of_task(packet.home, packet.task_id)
+        return self._waits
 
     def say(self, text: str) -> None:
         """Print a message in place of the line."""
@@ -149,7 +163,7 @@ class AttachView(OutputView):
         self._log.skip_to_last_lines(lines)
 
 
-def _status_text(manifest: dict[str, Any]) -> str:
+def _status_text(manifest: dict[str, Any], waits: str) -> str:
     from holdfast.views.cli.follow import progress, stage_news
     from holdfast.views.text import amounts
 
@@ -159,7 +173,7 @@ def _status_text(manifest: dict[str, Any]) -> str:
         f"{manifest['agent']} {progress.elapsed(manifest)}",
         amounts.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
         describe.agent_step(manifest),
-        describe.waiting_for(manifest) or manifest["status_reason"] or "",
+        waits or describe.waiting_for(manifest) or manifest["status_reason"] or "",
     ]
     return progress.fit(" | ".join(part for part in parts if part))
 

@@ -152,6 +152,10 @@ class ProgressMessages(View):
         status = manifest["status"]
         attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
         why = describe.reason(manifest, clock.now()) if status in _EXPLAINED else ""
+        if status == Status.QUEUED:
+            from holdfast.views.text import wait_reason  # opens the queue
+
+            why = wait_reason.of_task(packet.home, packet.task_id)
         out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt})" + (f": {why}" if why else ""))
 
 
