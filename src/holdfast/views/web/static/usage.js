@@ -1,0 +1,74 @@
+// Tokens and cost: against the budgets, with a forecast, and over time.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { html, count, dollars, duration } from "/ui.js";
+
+const NAMES = { cost_usd: "Cost", tokens: "Tokens", turns: "Turns", paid_calls: "Paid calls", retries: "Retries", active_s: "Active time" };
+const shown = (name, value) => (value == null ? "–" : name === "cost_usd" ? dollars(value) : name === "active_s" ? duration(value) : count(value));
+
+/** When a budget is used up, if it goes on like this. */
+function forecast(budget, active_s, isLive) {
+  if (!isLive || !budget.limit || !budget.used || !active_s || budget.name === "active_s" || budget.name === "retries") return "";
+  const left_s = ((budget.limit - budget.used) / budget.used) * active_s;
+  return left_s > 0 ? `at this rate, used up in ${duration(left_s)} of work` : "used up";
+}
+
+export function Budgets({ detail }) {
+  const active_s = detail.budgets.find((budget) => budget.name === "active_s")?.used;
+  const isLive = !detail.manifest.finished_at;
+  const rows = detail.budgets.filter((budget) => budget.limit != null || budget.used);
+  if (!rows.length) return null;
+  return html`<section class="card budgets" aria-label="Usage"><h2>Usage</h2>${rows.map((budget) => {
+    const share = budget.limit ? Math.min(1, (budget.used || 0) / budget.limit) : null;
+    const told = forecast(budget, active_s, isLive);
+    return html`<div class="budget ${share >= 0.9 ? "tone-bad" : share >= 0.7 ? "tone-warn" : ""}"><span>${NAMES[budget.name] || budget.name}</span>
+      <span class="num">${shown(budget.name, budget.used)}${budget.limit != null && html`<small> of ${shown(budget.name, budget.limit)}</small>`}</span>
+      ${share != null && html`<meter min="0" max="1" value=${share} aria-label=${`${NAMES[budget.name]} used`}></meter>`}${told && html`<small class="quiet">${told}</small>`}</div>`;
+  })}</section>`;
+}
+
+/** Sums over time: a report adds to those before, or replaces those of its attempt. */
+export function sums(reports) {
+  const of = new Map();
+  const rows = [[], [], []];
+  let base = { tokens: 0, cost: 0 };
+  for (const report of reports) {
+    const own = of.get(report.attempt) || { tokens: 0, cost: 0 };
+    const tokens = (report.input_tokens || 0) + (report.output_tokens || 0), cost = report.cost_usd || 0;
+    if (report.is_of_session) {
+      for (const [attempt, each] of of) if (attempt !== report.attempt && each.isOfSession) of.delete(attempt);
+      of.set(report.attempt, { tokens, cost, isOfSession: true });
+    } else of.set(report.attempt, report.is_cumulative ? { tokens, cost } : { tokens: own.tokens + tokens, cost: own.cost + cost });
+    base = [...of.values()].reduce((sum, each) => ({ tokens: sum.tokens + each.tokens, cost: sum.cost + each.cost }), { tokens: 0, cost: 0 });
+    rows[0].push(Date.parse(report.at) / 1000);
+    rows[1].push(base.tokens);
+    rows[2].push(base.cost);
+  }
+  return rows;
+}
+
+export function Chart({ reports, budgets }) {
+  const box = useRef(null);
+  useEffect(() => {
+    const data = sums(reports);
+    if (data[0].length < 2 || !box.current) return undefined;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const limit = budgets.find((budget) => budget.name === "cost_usd")?.limit;
+    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const hasCost = data[2].some(Boolean);
+    const options = {
+      width: box.current.clientWidth, height: 190, cursor: { y: false },
+      scales: { cost: { range: (_, low, high) => [0, Math.max(high, limit || 0) * 1.05 || 1] }, y: { range: (_, low, high) => [0, high * 1.05 || 1] } },
+      series: [{}, { label: "Tokens", stroke: colour("--go"), width: 2, fill: colour("--go-soft"), value: (_, v) => count(v) },
+        ...(hasCost ? [{ label: "Cost", scale: "cost", stroke: colour("--ask"), width: 2, value: (_, v) => dollars(v) }] : [])],
+      axes: [axis, { ...axis, size: 56, values: (_, values) => values.map(count) }, ...(hasCost ? [{ ...axis, scale: "cost", side: 1, size: 60, grid: { show: false }, values: (_, values) => values.map(dollars) }] : [])],
+    };
+    const plot = new uPlot(options, hasCost ? data : data.slice(0, 2), box.current);
+    const observer = new ResizeObserver(([entry]) => plot.setSize({ width: entry.contentRect.width, height: 190 }));
+    observer.observe(box.current);
+    return () => { observer.disconnect(); plot.destroy(); };
+  }, [reports]);
+  if (reports.length < 2) return html`<p class="quiet pad">The agent has reported ${reports.length ? "once" : "nothing"} so far.</p>`;
+  return html`<div class="chart" ref=${box} role="img" aria-label="Tokens and cost over time"></div>`;
+}
