@@ -22,18 +22,24 @@ HoldfastError
 │   └── AmbiguousId
 ├── NotPossible              3   not possible in this state
 │   ├── RequestRefused
+│   ├── ForPersons
 │   ├── InvalidMove
 │   ├── CorruptFile
+│   │   └── ForgedJournal
 │   ├── GitMissing
 │   ├── GitFailed
 │   ├── ProcMissing
 │   └── StorageError
 │       └── DiskFull
+├── TaskFailed               1   the task that was waited for failed or was stopped
+│   ├── NeedsPerson          4   … needs a person
+│   └── Abandoned            5   … was abandoned
 ├── Unanswered               6   no answer in time; the request is still pending
 └── LockHeld                75   another process holds the lock: not a crash
 
 A class has a stable `code`, the `exit_status` of the command that ends with it, and a `hint` with what to do.
-Exit statuses 4 and 5 are not errors: the task that a command waited for needs a person or was abandoned.
+The command line raises no TaskFailed: how the task ended is its exit status. The Python API does, if asked
+(`TaskInfo.check`).
 """
 
 from __future__ import annotations
@@ -253,6 +259,27 @@ class DiskFull(StorageError):
 
     code = "disk-full"
     hint = "free some space; no existing data is lost"
+
+
+class TaskFailed(HoldfastError):
+    """The task that was waited for did not complete."""
+
+    code = "task-failed"
+    exit_status = 1
+
+
+class NeedsPerson(TaskFailed):
+    """The task that was waited for needs a person."""
+
+    code = "needs-person"
+    exit_status = 4
+
+
+class Abandoned(TaskFailed):
+    """The task that was waited for was abandoned."""
+
+    code = "abandoned"
+    exit_status = 5
 
 
 class Unanswered(HoldfastError):

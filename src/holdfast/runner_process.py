@@ -36,7 +36,8 @@ def start_runner(packet: Packet) -> None:
         # Inside an agent's attempt, the sweep identifies processes by the environment they were executed
         # with, so the runner must be executed with a clean one.
         is_inside = "HOLDFAST_ATTEMPT" in os.environ
-        pid = spawn.execute_runner(packet) if is_inside else fork_runner(packet)
+        is_executed = is_inside or spawn.is_guest
+        pid = spawn.execute_runner(packet) if is_executed else fork_runner(packet)
     try:
         inbox.announce_runner(packet, pid)
     except OSError:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast import clock, program_search
-from holdfast.errors import CorruptFile, LockHeld
+from holdfast.errors import CorruptFile, LockHeld, NotPossible
 from holdfast.store import atomic, process, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -35,6 +35,10 @@ _START_S = 2.0
 _MAX_PAUSE_S = 60.0
 
 
+#: Whether this process is another program's (the Python API, a server): it may have threads, so it must not
+#: be forked, and it may live long, so it must not be the parent of our processes: it would have to reap them.
+is_guest = False
+
 #: The soft and hard limit of open files of executed processes, if they differ from those of this process.
 executed_with: tuple[int, int] | None = None
 
@@ -59,6 +63,8 @@ def execute(module: str, args: list[str], home: Home, *, role: str, log: str = o
     env = {name: value for name, value in os.environ.items() if name not in ATTEMPT_VARIABLES}
     env["HOLDFAST_HOME"] = home.path
     env["HOLDFAST_ROLE"] = role
+    if is_guest:
+        return _execute_apart(module, args, home, role=role, log=log)
     # -P: the current directory may be a project that contains, say, a json.py.
     argv = [sys.executable, "-P", "-m", module, *args]
     executed, executing = os.pipe()
@@ -75,6 +81,21 @@ def execute(module: str, args: list[str], home: Home, *, role: str, log: str = o
         os.execve(argv[0], argv, env)
     finally:
         os._exit(127)
+
+
+def _execute_apart(module: str, args: list[str], home: Home, *, role: str, log: str) -> int:
+    """The same through a process that ends at once."""
+    import subprocess  # only a guest needs it
+
+    argv = [sys.executable, "-P", "-m", "holdfast.spawn", module, home.path, role, log, *args]
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot execute {sys.executable}")
+    if not done.stdout.isdigit():
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise NotPossible(f"cannot start {module} with {sys.executable}: {last}")
+    return int(done.stdout)
 
 
 def restore_limits(pid: int = 0) -> None:
@@ -280,3 +301,13 @@ def become_detached(*, log: str = os.devnull, keep: int = -1) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def main() -> None:
+    """`python -m holdfast.spawn MODULE HOME ROLE LOG ARGUMENTS…`, for a guest; prints the pid."""
+    module, home, role, log, *args = sys.argv[1:]
+    sys.stdout.write(str(execute(module, args, Home(home), role=role, log=log)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The Python API, `import holdfast`: a view whose screen is a program (docs/guides/python.md)."""
