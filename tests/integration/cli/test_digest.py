@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 from typing import Any
 
 import jsonschema
 import pytest
 
 from contracts import schema
-from tests.support import kin
+from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +33,22 @@ def digest(*args: str) -> dict[str, Any]:
 
 def ids(found: dict[str, Any]) -> list[str]:
     return [task["id"] for task in found["tasks"]]
+
+
+def test_the_summary_of_a_task_that_has_just_ended_is_complete() -> None:
+    """Its state is visible a moment before its last files are written."""
+    task = Task.shell("true", "--id", "it", env={"HOLDFAST_FAILPOINT": "last_files.manifest=stop"})
+    eventually(lambda: task.status() == "completed" and ids(digest()), what="the digest says it has ended")
+    runner = task.wait_for_event("runner.left")["pid"]
+    eventually(lambda: processes.look(runner).state == "T", what="the runner has stopped")
+    shown: list[str] = []
+    thread = threading.Thread(target=lambda: shown.append(holdfast("show", "it", "--summary").stdout))
+    thread.start()
+    thread.join(0.3)
+    os.kill(runner, signal.SIGCONT)
+    thread.join(30)
+    assert "The task is completed" in shown[0]
+    task.wait_for("completed")
 
 
 def test_only_what_changed_and_500_bytes_if_nothing_did() -> None:
