@@ -15,6 +15,7 @@ from tests.support.fanouts import MERGES, agent, item, plan, project, rows, star
 from tests.support.loops import up
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import need_sandbox
 from tests.support.waiting import eventually
 
 WITHIN_S = 60
@@ -73,7 +74,7 @@ def test_a_conflict_goes_back_to_its_agent_and_is_merged_then() -> None:
     _, second = child.memory().starts()
     assert second.is_resume
     assert "conflicts with what is merged: shared.txt" in second.prompt
-    assert "git merge holdfast/f1" in second.prompt
+    assert f"git merge {repo.git('rev-parse', 'holdfast/f1~1').strip()}" in second.prompt
     assert "sent back (1 of 2)" in task.log()
 
 
@@ -102,6 +103,7 @@ def test_a_scope_holds_for_the_merge() -> None:
     task = start(repo, scenario, plan(item("a", scope=["a.txt"])))
     task.wait_for("completed", within_s=WITHIN_S)
     assert "outside its scope: other.txt" in task.log()
+    assert "Change only: a.txt" in children(task, "a")[0].memory().starts()[0].prompt
     assert on_branch(repo, "a.txt") == "a\n"
     assert "other.txt" not in repo.git("ls-tree", "--name-only", "holdfast/f1")
 
@@ -132,6 +134,20 @@ def test_a_bad_plan_changes_nothing(items: list[dict[str, object]], words: str) 
     assert done.returncode == 2
     assert words in done.stderr
     assert not os.listdir(os.path.join(os.environ["HOLDFAST_HOME"], "tasks"))
+
+
+@pytest.mark.req("GAT-13")
+def test_sandboxed_agents_commit_and_are_merged() -> None:
+    need_sandbox()
+    repo = project()
+    commit = "git add -A; git -c user.name=A -c user.email=a@example.org commit -qm work"
+    scenario = agent(("a", f"echo a > a.txt; {commit}"), ("b", "cat a.txt > b.txt"))
+    task = start(repo, scenario, plan(item("a"), item("b", depends_on=["a"])), "--sandbox")
+    task.wait_for("completed", within_s=WITHIN_S)
+    assert on_branch(repo, "b.txt") == "a\n"
+    # The conductor itself is ours.
+    assert task.events("task.created")[0]["spec"]["sandbox"] is None
+    assert children(task, "a")[0].events("task.created")[0]["spec"]["sandbox"] is not None
 
 
 # ── a plan of an agent ──
@@ -206,6 +222,27 @@ def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> N
     assert on_branch(repo, "b.txt") == "b\n"
     assert "a (f1.a): merged, 1 file changed" in holdfast("show", task.id).stdout
     assert holdfast("show", child.id).stdout.count("parent    f1") == 1
+
+
+def test_a_task_that_was_removed_is_not_made_again_before_a_retry() -> None:
+    repo = project()
+    scenario = agent(("a", "echo a > a.txt"), ("b", f"{together()}; echo b > b.txt"))
+    task = start(repo, scenario, plan(item("a"), item("b")))
+    (child,) = children(task, "b")
+    eventually(lambda: os.path.exists(child.packet) and child.status() == "running", 30, "b runs")
+    conductor = task.agent_pid()
+    os.kill(conductor, signal.SIGSTOP)  # it does not see that the task was stopped first
+    assert holdfast("rm", "--force", child.id).returncode == 0
+    os.kill(conductor, signal.SIGCONT)
+    task.wait_for("failed", within_s=WITHIN_S)
+    assert rows(task)["b"]["reason"] == "its task was removed"
+    shown = holdfast("show", task.id).stdout
+    assert f"holdfast retry {task.id}" in shown, shown
+    with open(os.path.join(workspace(), "together", "x"), "ab"):
+        pass
+    assert task.ask("retry").returncode == 0
+    task.wait_for("completed", within_s=WITHIN_S)
+    assert f"holdfast apply {task.id}" in holdfast("show", task.id).stdout
 
 
 def test_a_branch_that_somebody_moved_is_not_overwritten() -> None:

@@ -49,10 +49,7 @@ def look(parent: Packet, row: Row) -> Child | None:
     """The task of an item; None if it does not exist. One that was removed or archived has ended."""
     packet = packet_of(parent, row)
     if not os.path.isdir(packet.path):
-        was_made = row.judged_run > 0 or os.path.isdir(parent.home.archived(row.task).path)
-        return (
-            Child(status=Status.KILLED, is_settled=True, run=1 << 30, reason="removed") if was_made else None
-        )
+        return Child(status=Status.KILLED, is_settled=True, is_gone=True) if row.made else None
     try:
         manifest = load.read_manifest(packet)
         if manifest["status"] not in ENDS:

@@ -24,6 +24,8 @@ class Child(Record):
     is_settled: bool = False
     run: int = 1
     reason: str = ""
+    #: Somebody removed it.
+    is_gone: bool = False
 
 
 class Create(Record):
@@ -94,6 +96,8 @@ def _before(item: PlanItem, state: Mapping[str, str]) -> Step | None:
 def _after(item: PlanItem, record: FanOut, child: Child) -> Step | None:
     if not child.is_settled or child.status not in ENDS:
         return None
+    if child.is_gone:
+        return LeaveOut(item=item.id, reason="its task was removed")
     if child.run <= record.row(item.id).judged_run:
         return SendBack(item=item.id)
     if child.status == Status.COMPLETED:

@@ -76,6 +76,9 @@ class _Conductor:
         self._record = fan_out.begun(
             records.read(packet), packet.task_id, task.run, asks=bool(self._plan.ask)
         )
+        prepared = task.stage_state(task.spec.stages[0].name).workspace
+        if not self._record.tip and prepared is not None and prepared.commit is not None:
+            self._record = self._record.evolve(tip=prepared.commit)
         self._seen: dict[str, str] = {}
 
     def conduct(self) -> int:
@@ -117,6 +120,7 @@ class _Conductor:
             case decide.Create(item=name):
                 try:
                     children.make(self._packet, self._record.row(name).task, self._work_of(name))
+                    self._write(self._record.with_row(name, made=True))
                 except NotPossible as error:
                     self._leave_out(name, str(error))
             case decide.Merge(item=name):
@@ -134,7 +138,10 @@ class _Conductor:
     def _work_of(self, name: str) -> children.Work:
         item = self._item(name)
         part = (1 - _PLANNERS_PART if self._plan.ask else 1) / len(self._items)
-        return children.Work(shared=self._shared, title=item.title, prompt=item.prompt, part=part)
+        prompt = item.prompt
+        if item.scope:
+            prompt = f"{prompt.rstrip()}\n\nChange only: {', '.join(item.scope)}\n"
+        return children.Work(shared=self._shared, title=item.title, prompt=prompt, part=part)
 
     # ── the plan ──
 
@@ -153,11 +160,12 @@ class _Conductor:
                     part=_PLANNERS_PART,
                 )
                 children.make(self._packet, row.task, ask)
+                self._write(self._record.evolve(planning=row.evolve(made=True)))
             elif not child.is_settled or child.status not in ENDS:
                 clock.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, _LONGEST_S)
                 continue
-            elif child.run <= row.judged_run:
+            elif child.run <= row.judged_run and not child.is_gone:
                 self._send_back(row)
             elif (items := self._planned(row, child)) is not None:
                 return items
@@ -165,6 +173,8 @@ class _Conductor:
 
     def _planned(self, row: Row, child: decide.Child) -> tuple[PlanItem, ...] | None:
         """The items of the plan; None if it goes back to its agent. Raises NotPossible if there is none."""
+        if child.is_gone:
+            raise NotPossible(f"there is no plan: {row.task} was removed")
         plan = split.answer(children.packet_of(self._packet, row))
         if child.status == Status.COMPLETED and not plan.problems:
             return plan.items
@@ -218,18 +228,19 @@ class _Conductor:
         _say(f"{name}: sent back ({row.returned + 1} of {self._plan.times}): {reason}")
 
     def _message(self, reason: str, evidence: str) -> str:
-        branch = merge.branch_of(self._packet)
+        # The commit, because a sandbox does not show the branches of other tasks.
         text = (
             f"Your work could not be merged: {reason}\n\n{self._redact(evidence)}\n\n"
-            f"The work of others is on the branch {branch}. Merge that branch into yours "
-            f"(git merge {branch}), resolve conflicts, and make your work fit. Change nothing else.\n"
+            f"The work of others is on the branch {merge.branch_of(self._packet)}. Merge it into yours "
+            f"(git merge {self._record.tip}), resolve conflicts, and make your work fit. "
+            "Change nothing else.\n"
         )
         return text[:_MESSAGE_CHARS]
 
     def _tip(self) -> str:
         """The tip of the branch. Raises NotPossible if somebody else moved it."""
         tip = merge.tip_of(self._packet)
-        if self._record.tip and tip != self._record.tip:
+        if tip != self._record.tip:
             raise NotPossible(
                 f"the branch of {self._packet.task_id} was moved by somebody else, to {tip[:12]}",
                 hint=f"it was at {self._record.tip[:12]}; move it back, then 'holdfast retry' the task",

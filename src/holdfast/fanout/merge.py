@@ -21,7 +21,7 @@ from holdfast.workspace.place import locate
 from holdfast.workspace.scope import Scope, literal
 from holdfast.workspace.snapshots.changes import few
 from holdfast.workspace.snapshots.trees import Trees
-from holdfast.workspace.worktrees import apply, unmerged, worktree
+from holdfast.workspace.worktrees import apply, submodules, unmerged, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +91,11 @@ def _head_of(child: Packet, title: str) -> str:
             if head is None:
                 raise NotPossible(f"{tree.path} has no commit")
             apply.refuse_unseen(child, tree, head, None)
+            if submodules.unmerged(tree):
+                raise NotPossible(
+                    f"{child.task_id} has commits in submodules, which cannot be merged",
+                    hint="Undo them: change only files of the project itself.",
+                )
             return head
     finally:
         held.release()

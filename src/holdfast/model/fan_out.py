@@ -21,6 +21,8 @@ class Row(Record):
     #: Its task; it may not exist yet.
     task: str
     state: str = OPEN
+    #: Its task was created: if it is gone, somebody removed it.
+    made: bool = False
     #: Why it was left out, or last sent back.
     reason: str = ""
     #: The commit that merged it, and how many files that changed.
@@ -50,7 +52,7 @@ class FanOut(Record):
     schema: str = "holdfast.fan-out/1"
     #: The run of the parent that wrote it.
     run: int = 1
-    #: The tip of the parent's branch, as the conductor left it; empty before the first merge.
+    #: The tip of the parent's branch, as the conductor left it.
     tip: str = ""
     merging: Merging | None = None
     #: The task that writes the plan; null if it was given.
@@ -79,8 +81,10 @@ def begun(old: FanOut | None, parent: str, run: int, *, asks: bool) -> FanOut:
     if asks and planning is None:
         planning = Row(id=PLANNER, task=child_id(parent, PLANNER))
     if run > old.run:
-        rows = tuple(row.evolve(state=OPEN, returned=0) if row.state == LEFT_OUT else row for row in rows)
-        planning = planning.evolve(returned=0) if planning is not None else None
+        rows = tuple(
+            row.evolve(state=OPEN, returned=0, made=False) if row.state == LEFT_OUT else row for row in rows
+        )
+        planning = planning.evolve(returned=0, made=False) if planning is not None else None
     return old.evolve(run=run, planning=planning, rows=rows)
 
 
