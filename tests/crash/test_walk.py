@@ -24,6 +24,8 @@ FULL = bool(os.environ.get("HOLDFAST_CRASH_FULL"))
 #: The scenario that likely reaches a point, by the start of its name; it is tried first.
 LIKELY = {
     "create.": "cli",
+    "admitted.added": "cli",
+    "admitted.schedule": "scheduled",
     "inbox.": "cli",
     "seed.": "seed",
     "guard.": "keeper",

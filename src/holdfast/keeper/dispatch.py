@@ -23,7 +23,7 @@ from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import Item, requeue_lost
 from holdfast.queue.local import LocalQueue
 from holdfast.runner_process import start_runner_for_keeper
-from holdfast.store import atomic, audit
+from holdfast.store import admitted, atomic, audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -239,6 +239,9 @@ class Dispatch:
         Returns None if another task may follow.
         """
         packet = self.home.packet(item.task_id)
+        if not admitted.is_admitted(packet):
+            queue.poison(item.task_id, "it was not created by a command in this home")
+            return None
         try:
             load.fold(packet)
         except HoldfastError as error:

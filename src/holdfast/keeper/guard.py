@@ -20,7 +20,7 @@ from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
 from holdfast.packet.load import is_unresponsive
 from holdfast.runner_process import start_runner_for_keeper
-from holdfast.store import index, process
+from holdfast.store import admitted, index, process
 from holdfast.store import lock as locks
 from holdfast.store.directories import remove_tree
 from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home, Packet
@@ -88,6 +88,8 @@ class Guard:
         #: Interrupted tasks that continue when their interrupt file is removed, so the keeper must keep
         #: checking.
         self._marked: set[str] = set()
+        #: Packets that no command has made.
+        self._unknown: set[str] = set()
         #: A queued task was seen, whether the queue has it or not.
         self.has_queued = False
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
@@ -218,11 +220,13 @@ class Guard:
             # Unreadable: a runner could not help. `status` reports it.
             return False
         self.has_queued = self.has_queued or manifest["status"] == Status.QUEUED
+        if live and not self._is_ours(packet):
+            return False
         interrupt: dict[str, Any] = manifest.get("interrupt") or {}
         (self._marked.add if interrupt.get("file") else self._marked.discard)(packet.task_id)
         if not live and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
-        if not live and self._was_unmarked(packet, manifest):
+        if not live and self._was_unmarked(packet, manifest) and self._is_ours(packet):
             inbox.drop(packet, "resume", {}, by="file")
             live = True
         # A retried task of the queue waits again, but the index still has it as ended.
@@ -230,6 +234,19 @@ class Guard:
         if live or packet.task_id in self.wards or is_queued_again:
             index.update(self.home, manifest)
         return live
+
+    def _is_ours(self, packet: Packet) -> bool:
+        """Whether a command made the packet. What an agent, a backup or a person has put there is not run."""
+        if admitted.is_admitted(packet):
+            self._unknown.discard(packet.task_id)
+            return True
+        if packet.task_id not in self._unknown:
+            self._unknown.add(packet.task_id)
+            log(
+                f"{packet.task_id} was not created by a command in this home, so it is not run: "
+                f"'holdfast resume {packet.task_id}' runs it"
+            )
+        return False
 
     def _was_unmarked(self, packet: Packet, manifest: dict[str, Any]) -> bool:
         """Whether an interrupted task should continue because its interrupt file was removed.
@@ -379,7 +396,7 @@ def _length(path: str) -> int:
 def _stamp(packet: Packet) -> tuple[int, ...]:
     """Modification times of the files that decide whether a task needs the keeper."""
     times: list[int] = []
-    for path in (packet.manifest, packet.inbox, packet.state, packet.done):
+    for path in (packet.manifest, packet.inbox, packet.state, packet.done, packet.admission):
         try:
             times.append(os.stat(path).st_mtime_ns)
         except OSError:

@@ -41,6 +41,8 @@ class Schedules:
             due = schedule.missed_at(each, now)
             if due is None:
                 wait_s = min(wait_s, schedule.next_at(each) - now)
+            elif not schedule.is_admitted(self.home, each):
+                log(f"the schedule {each.name} was not made by a command in this home, so it does not run")
             elif not self._is_at_work(each):
                 self._run(each, due)
         return max(0.01, wait_s)

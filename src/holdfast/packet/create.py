@@ -15,7 +15,7 @@ from holdfast.model.fold import apply
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.store import atomic, audit, process
+from holdfast.store import admitted, atomic, audit, process
 from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
 from holdfast.store.journal import encode_line
@@ -51,7 +51,7 @@ def create(
         raise DuplicateTask(f"task {spec.task_id} already exists")
     staged = Packet(os.path.join(home.tasks, f"{NEW_PREFIX}{ids.new_ulid()}"))
     try:
-        _fill(
+        line = _fill(
             staged,
             target,
             spec,
@@ -70,6 +70,7 @@ def create(
         failpoint("create.staged")
         if not os.path.lexists(target.path):
             atomic.forget(target.seals)  # of a removed task with this id
+        admitted.admit(target, line)  # first: the keeper may look at the packet as soon as it is there
         os.rename(staged.path, target.path)
         failpoint("create.renamed")
         atomic.sync_directory(home.tasks)
@@ -108,7 +109,8 @@ def _fill(
     env: dict[str, Any],
     status: Status,
     yaml: bytes,
-) -> None:
+) -> bytes:
+    """Write the files of a new packet. Returns the first line of its journal."""
     os.mkdir(staged.path, 0o700)
     for name in PACKET_DIRECTORIES:
         os.mkdir(os.path.join(staged.path, name), 0o700)
@@ -135,6 +137,7 @@ def _fill(
     observed = manifest.Observed()
     observed.journal_bytes = len(line)
     atomic.write_json(staged.manifest, manifest.render(task, target.path, observed), durable=False)
+    return line
 
 
 def _copy_inputs(source: str, staged: Packet) -> None:

@@ -30,6 +30,8 @@ def remove(packet: Packet) -> None:
             f"cannot remove {packet.task_id}: {error}", hint=f"'holdfast stop {packet.task_id}'"
         ) from error
     try:
+        # Before the rename: from then on, another task may get the id, and a record.
+        atomic.forget(packet.admission)
         os.rename(packet.path, gone)
         atomic.sync_directory(home.tasks)
     except OSError as error:

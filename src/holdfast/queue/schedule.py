@@ -11,7 +11,7 @@ import os
 from holdfast import clock, ids
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -138,14 +138,26 @@ def read(home: Home, name: str) -> Schedule | None:
         return None
 
 
+def create(home: Home, schedule: Schedule) -> None:
+    """Write a new schedule, durably. Raises OSError, StorageError."""
+    admitted.admit_schedule(home, schedule.name, schedule.to_json())
+    write(home, schedule)
+
+
 def write(home: Home, schedule: Schedule) -> None:
     """Write a schedule, durably. Raises StorageError."""
     atomic.make_directory(home.schedules)
     atomic.write_json(home.schedule(schedule.name), schedule.to_json(), durable=True)
 
 
+def is_admitted(home: Home, schedule: Schedule) -> bool:
+    """Whether a command made it, and not somebody who can write to the home."""
+    return admitted.is_schedule_admitted(home, schedule.name, schedule.to_json())
+
+
 def remove(home: Home, name: str) -> None:
     """Remove a schedule; its runs stay."""
+    atomic.forget(home.schedule_admission(name))
     atomic.remove(home.schedule(name))
 
 

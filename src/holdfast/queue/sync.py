@@ -14,7 +14,7 @@ from holdfast.packet import load
 from holdfast.queue import claim_owner, dependency_order
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
 from holdfast.store.index import Index
 from holdfast.store.layout import Home, Packet
 
@@ -140,6 +140,8 @@ def item_of(packet: Packet, *, has_run: bool) -> Item | None:
         task = load.fold(packet)
     except HoldfastError:
         return None
+    if not admitted.is_admitted(packet):
+        return None  # `status` tells
     if task.status != Status.QUEUED:
         return None
     item = item_for(task.spec, added_at=task.created_at, front=has_run, done=completed_before(packet))

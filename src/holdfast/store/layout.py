@@ -48,6 +48,7 @@ class Home:
         self.task_index = f"{path}/task-index.json"
         self.sessions = f"{path}/sessions"
         self.seals = f"{path}/seals"
+        self.admitted = f"{path}/admitted"
         self.scripted_agent = f"{path}/scripted-agent"
         self.worktrees = f"{path}/worktrees"
         self.workspaces = f"{path}/workspaces"
@@ -85,6 +86,10 @@ class Home:
     def schedule(self, name: str) -> str:
         """A schedule of the queue."""
         return f"{self.schedules}/{name}.json"
+
+    def schedule_admission(self, name: str) -> str:
+        """The record that a command made the schedule. No task has such an id."""
+        return f"{self.admitted}/.schedule-{name}"
 
     def session_lock(self, name: str) -> str:
         """The lock of an agent's session."""
@@ -179,6 +184,11 @@ class Packet:
         packet.workspace_base = f"{self.workspace}/base.c{number}.json"
         packet.worktree = f"{self.workspace}/worktree.c{number}.json"
         return packet
+
+    @property
+    def admission(self) -> str:
+        """Its record in the home: a command made the packet, or a person adopted it."""
+        return f"{self.home.path}/admitted/{self.task_id}"
 
     @property
     def seals(self) -> str:

@@ -13,7 +13,7 @@ from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, Requ
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, inbox, load
 from holdfast.runner_process import start_runner
-from holdfast.store import atomic, audit, process, pulse
+from holdfast.store import admitted, atomic, audit, process, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ANSWER_S = 2.0
 _RESTART_S = 0.3
+#: Requests after which a task runs.
+_LETS_RUN = ("resume", "approve", "retry")
 
 
 class Sent:
@@ -185,6 +187,8 @@ def post_request(
     process.require_proc()
     who = who or asker.find()
     asker.check(who, packet, verb)
+    if verb in _LETS_RUN:
+        adopt(packet)
     try:
         request = inbox.drop(packet, verb, args, by=who.by, asker=who.kind)
     except DiskFull as error:
@@ -206,6 +210,20 @@ def post_request(
     if not inbox.ring(packet):
         start_runner(packet)
     return posted
+
+
+def adopt(packet: Packet) -> bool:
+    """A person has named the task, so the keeper may run it from now on, whoever has made its packet.
+
+    Returns whether it was not so before. Raises StorageError.
+    """
+    if admitted.is_admitted(packet):
+        return False
+    try:
+        admitted.adopt(packet)
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot write {packet.admission}")
+    return True
 
 
 def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:

@@ -7,6 +7,7 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.record import Record
 from holdfast.model.status import Status
 from holdfast.packet import load
+from holdfast.store import admitted
 from holdfast.store.layout import Home, Packet
 from holdfast.views import option_values
 from holdfast.views.cli import verbs
@@ -33,6 +34,8 @@ LABEL = Option(
     help="Tasks with this label; repeatable.",
 )
 NO_WAIT = Option(flags=("--no-wait",), dest="no_wait", kind="flag", help="Return as soon as it is accepted.")
+#: Verbs after which a task runs.
+_LETS_RUN = ("resume", "approve", "retry")
 JSON_LINES = "Print each task's manifest, one per line."
 
 
@@ -80,9 +83,19 @@ def choose(
     packets = tuple(
         home.packet(row["task_id"]) for row in rows if is_wanted(row) and labels.match(row, wanted)
     )
+    if verb in _LETS_RUN:
+        packets = tuple(filter(_is_known, packets))
     if not packets:
         out.talk(f"no task to {verb}")
     return Chosen(packets=packets)
+
+
+def _is_known(packet: Packet) -> bool:
+    """Whether a command made the packet. Otherwise a person must name it."""
+    if admitted.is_admitted(packet):
+        return True
+    out.talk(f"left out {packet.task_id}: it was not created by a command in this home; name it to run it")
+    return False
 
 
 def check_state(state: str | None) -> None:

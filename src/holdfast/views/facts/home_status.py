@@ -10,7 +10,7 @@ from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
 from holdfast.packet import inbox, load, runner_gone
-from holdfast.store import atomic, pulse
+from holdfast.store import admitted, atomic, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import disk_space, keeper_version
@@ -148,7 +148,13 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
         if age_s > _UNANSWERED_S:
             text = f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
             lines.append((URGENT, text))
-    if row["runner_gone"]:
+    if row["finished_at"] is None and not admitted.is_admitted(packet):
+        text = (
+            f"{row['task_id']} was not created by a command in this home, so the keeper does not run it: "
+            f"'holdfast resume {row['task_id']}' does, 'holdfast rm --force {row['task_id']}' removes it"
+        )
+        lines.append((URGENT, text))
+    elif row["runner_gone"]:
         text = f"{row['task_id']} is {row['status']} but has no runner: 'holdfast up' starts one"
         lines.append((URGENT, text))
     elif row["status"] == "running" and not requests and load.is_unresponsive(packet):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.model.status import Status
+from holdfast.errors import HoldfastError
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import asker, load
+from holdfast.store import admitted
+from holdfast.store.layout import Packet
 from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.queue import enqueue
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +42,25 @@ def run(values: dict[str, Any]) -> int:
         by_all=_is_interrupted,
     )
     args = {"message": values["message"]} if values["message"] else {}
-    sent = requests.send_all(chosen.packets, "resume", lambda _: args)
+    going = [packet for packet in chosen.packets if not _is_adopted(packet)]
+    sent = requests.send_all(going, "resume", lambda _: args)
     request.confirm_going(sent.accepted, "continues", as_json=values["json"])
     return chosen.status or request.complain(sent)
+
+
+def _is_adopted(packet: Packet) -> bool:
+    """Whether the packet came into the home without a command, and is now left to the keeper."""
+    try:
+        status = load.read_manifest(packet)["status"]
+    except HoldfastError:
+        return False  # the request tells why
+    if status in (Status.INTERRUPTED, Status.WAITING) or status in ENDS or admitted.is_admitted(packet):
+        return False
+    asker.check(asker.find(), packet, "resume")
+    requests.adopt(packet)
+    enqueue.wake_keeper(packet.home)
+    out.talk(f"{packet.task_id} was not created here; it is now a task of this home, and runs")
+    return True
 
 
 def _is_interrupted(row: dict[str, Any]) -> bool:

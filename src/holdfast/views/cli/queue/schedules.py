@@ -49,7 +49,7 @@ def add(home: Home, task: NewTask, place: QueueSpec, values: dict[str, Any]) -> 
         prompt=None if task.prompt is None else os.fsdecode(task.prompt),
         env=task.env,
     )
-    schedule.write(home, made)
+    schedule.create(home, made)
     audit.append(
         home, {"operation": "schedule.added", "by": audit.whoami(), "reason": f"{name}: {made.every}"}
     )
