@@ -490,7 +490,10 @@ def test_a_relative_file_is_relative_to_the_directory_of_up_and_failures_are_rep
     up()
     eventually(lambda: told("source items.json fails: items.json: no such file"), 20)
     eventually(
-        lambda: told("exit 4 fails: '/bin/sh -c echo no luck >&2; exit 4' failed with exit status 4: no luck"), 20
+        lambda: told(
+            "exit 4 fails: '/bin/sh -c echo no luck >&2; exit 4' failed with exit status 4: no luck"
+        ),
+        20,
     )
     offer({"id": "a"}, {"id": "b", "project": "/no/such"}, {"id": "c"})
     all_of([task("a"), task("c")])
