@@ -33,6 +33,8 @@ else:
 _CHECK_S, _CONFIRM_S, _RUNNER_CHECKS_S = 30.0, 1.0, 3600.0
 #: Time between SIGTERM and SIGKILL.
 _TERM_S = 2.0
+#: How long to try to write to a directory that refuses it.
+_REFUSED_S = 20.0
 #: Why `_wait` returned: there is no child left, or it was told to exit.
 _NONE_LEFT, _TOLD_TO_EXIT = 0, 1
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
@@ -45,6 +47,8 @@ if sys.platform == "linux":
 _boot_id = ""
 # Looked up once, because the lookup goes through a large table of names.
 _MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
+#: Opens a directory without a right to read it; only Linux has it.
+_O_PATH = getattr(os, "O_PATH", 0)
 #: SIGCHLD wakes the recorder, SIGTERM tells it to exit; the others are not meant for it.
 _BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
 
@@ -306,12 +310,13 @@ def _kill(pid: int, number: int) -> None:
 
 def write_exit(
     directory: str, *, by: str, status: int, usage: resource.struct_rusage | None, exec_errno: int | None
-) -> None:
-    """Write exit.json durably, then exit_code and done for shell scripts.
+) -> bool:
+    """Write exit.json durably, then exit_code and done for shell scripts. Returns whether it could.
 
     `usage` is None if only the status is known.
 
-    Retries while the disk is full, because no other process can know how the agent ended.
+    Retries while the disk is full, because no other process can know how the agent ended. Gives up if the
+    directory cannot be written at all: the runner then says that the status was lost.
     """
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     code = None if exec_errno else 128 + number if number else os.WEXITSTATUS(status)
@@ -327,21 +332,46 @@ def write_exit(
         "boot_id": _identity()["boot_id"],
         "mono_s": time.monotonic(),
     }
-    pause = 0.1
+    pause, gives_up = 0.1, time.monotonic() + _REFUSED_S
     while True:
         try:
             _write(directory, "exit.json", _line(record), durable=True)
             failpoint("recorder.exit_written")
             _write(directory, "exit_code", b"%d\n" % code if code is not None else b"\n")
             _write(directory, "done", b"")
-            return
+            return True
         except FileNotFoundError:
             # The agent removed its directory, or somebody the packet.
             if not _make_again(directory):
-                return
-        except OSError:
+                return False
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM) and _make_writable(directory):
+                continue
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) and time.monotonic() > gives_up:
+                return False
             time.sleep(pause)  # noqa: TID251 -- nothing wakes us when there is space again
             pause = min(pause * 2, 5.0)
+
+
+def _make_writable(directory: str) -> bool:
+    """Take back the modes that the agent has given its packet, `attempts` and its own directory. Returns
+    whether one of them was changed."""
+    attempts = os.path.dirname(directory)
+    has_changed = False
+    for folder in (os.path.dirname(attempts), attempts, directory):
+        try:
+            handle = os.open(folder, _O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            if os.fstat(handle).st_mode & 0o700 != 0o700:
+                os.chmod(f"/proc/self/fd/{handle}", 0o700)
+                has_changed = True
+        except OSError:
+            pass  # of another user
+        finally:
+            os.close(handle)
+    return has_changed
 
 
 def _usage(usage: resource.struct_rusage | None) -> dict[str, float] | None:

@@ -13,8 +13,10 @@ import pytest
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 
 
-def without(body: Callable[[], None]) -> None:
+def without(body: Callable[[], None], *, also: tuple[int, ...] = ()) -> None:
     """Run `body` in a child whose programs cannot pass over the modes of files. Fails as it fails.
+
+    `also`: further capabilities that they lose.
 
     The child itself still can: only what it executes has lost the power.
     """
@@ -26,7 +28,7 @@ def without(body: Callable[[], None]) -> None:
             os.close(reads)
             if os.geteuid() == 0:
                 libc = ctypes.CDLL(None, use_errno=True)
-                for power in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
+                for power in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, *also):
                     assert libc.prctl(_PR_CAPBSET_DROP, power, 0, 0, 0) == 0
             body()
             status = 0

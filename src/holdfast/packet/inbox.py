@@ -7,10 +7,11 @@ import os
 import stat
 
 from holdfast import clock, ids
-from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.errors import CorruptFile, HoldfastError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.model.request import Request
 from holdfast.store import atomic
+from holdfast.store.directories import restore_modes
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
@@ -29,7 +30,12 @@ def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str, asker: str
     request = Request(id=ids.new_ulid(), verb=verb, args=args, by=by, asker=asker, at=clock.iso_now())
     if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
         atomic.make_directory(packet.inbox)  # an agent removed it
-    atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
+    try:
+        atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
+    except StorageError:
+        if not restore_modes(packet.path):  # an agent made it read-only
+            raise
+        atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
     failpoint("inbox.dropped")
     return request
 

@@ -11,6 +11,7 @@ from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import inbox
 from holdfast.store import atomic, layout
 from holdfast.store import lock as locks
+from holdfast.store.directories import restore_modes
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
@@ -27,6 +28,8 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
     """
     ids.check_task_id(text)
     exact = home.packet(text)
+    if not os.access(exact.path, os.R_OK | os.X_OK):
+        restore_modes(exact.path)  # its agent has hidden it
     if os.path.isdir(exact.path) and (not os.path.islink(exact.path) or os.path.exists(exact.journal)):
         return exact
     task_id = _only(text, task_ids(home))

@@ -7,7 +7,7 @@ import os
 import sys
 
 from holdfast import __version__, clock, idle_recorder, recorder
-from holdfast.errors import DiskFull, ForgedJournal, HoldfastError, NotFound
+from holdfast.errors import DiskFull, ForgedJournal, HoldfastError, NotFound, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.packet import inbox, sealed
@@ -28,6 +28,7 @@ from holdfast.runner.stage import markers
 from holdfast.spawn import execute_runner
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
+from holdfast.store.directories import restore_modes
 from holdfast.store.layout import PACKET_DIRECTORIES, Packet
 
 _DISK_PAUSE_S = 1.0
@@ -45,7 +46,12 @@ def run(path: str) -> None:
     _prepare_recorder(packet)
     distrust = ""
     while True:
-        lock = locks.acquire(packet.runner_lock, role="runner")
+        try:
+            lock = locks.acquire(packet.runner_lock, role="runner")
+        except StorageError:
+            if not restore_modes(packet.path):  # its agent may have hidden the packet
+                raise
+            continue
         failpoint("runner.locked")
         try:
             detached = _hold_in_place(packet, lock, distrust)
@@ -57,6 +63,11 @@ def run(path: str) -> None:
                 raise
             distrust = str(error)
             lock.release()
+            continue
+        except (OSError, HoldfastError):
+            lock.release()
+            if not restore_modes(packet.path):  # or made it read-only
+                raise
             continue
         failpoint("runner.before_release")
         moved = moved_to(packet, lock)
@@ -169,7 +180,8 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str | No
             perform(context, step)
         except (OSError, HoldfastError) as error:
             was_moved = moved_to(ledger.packet, watch.lock) is not None
-            if not _is_full(error) and not was_moved and not watch.is_suspected():
+            is_refused = not was_moved and restore_modes(ledger.packet.path)
+            if not _is_full(error) and not was_moved and not is_refused and not watch.is_suspected():
                 raise
             # Wait for disk space, then plan again from the files alone. The agent keeps running.
             context.forget()

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Our own files in a packet: so many, so deep.
+_MOST_RESTORED, _DEEPEST_RESTORED = 5000, 2
 #: Names a file without opening it; only Linux has it.
 _NAME_ONLY = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -61,6 +63,46 @@ def remove_tree(path: str) -> bool:
         os.rmdir(path)
     except OSError:
         return not os.path.lexists(path)
+    return True
+
+
+def restore_modes(packet: str) -> bool:
+    """Let us read and write a packet again, after its agent has changed modes in it.
+
+    Returns whether anything was changed. Links are not followed. Not for every start: it looks at all files.
+    """
+    changed = _restore(packet)
+    folders, left = [(packet, 0)], _MOST_RESTORED
+    while folders and left > 0:
+        folder, depth = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                inside = [entry for entry in entries if not entry.is_symlink()]
+        except OSError:
+            continue
+        for entry in inside[:left]:
+            changed = _restore(entry.path) or changed
+            if depth < _DEEPEST_RESTORED and entry.is_dir(follow_symlinks=False) and entry.name != "scratch":
+                folders.append((entry.path, depth + 1))
+        left -= len(inside)
+    return changed
+
+
+def _restore(path: str) -> bool:
+    try:
+        handle = os.open(path, _NAME_ONLY)
+    except OSError:
+        return False
+    try:
+        mode = os.fstat(handle).st_mode
+        wanted = 0o700 if stat.S_ISDIR(mode) else 0o600 if stat.S_ISREG(mode) else 0
+        if mode & wanted == wanted:
+            return False
+        os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(mode) | wanted)
+    except OSError:
+        return False  # of another user, or on a read-only file system
+    finally:
+        os.close(handle)
     return True
 
 

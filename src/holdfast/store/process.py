@@ -115,6 +115,14 @@ def is_alive(identity: ProcessIdentity) -> bool:
     return _is_running(fields)
 
 
+def is_unreaped(identity: ProcessIdentity) -> bool:
+    """Whether this process is running, or its parent has not taken its status yet."""
+    if not HAS_PROC:
+        return is_alive(identity)
+    fields = stat_fields(identity.pid) if identity.boot_id == boot_id() else None
+    return fields is not None and int(fields[19]) == identity.start_time
+
+
 def _is_running(fields: list[bytes]) -> bool:
     # fields[17] is num_threads: a leader that called pthread_exit is a zombie, but its threads are alive.
     return fields[0] not in (b"Z", b"X") or int(fields[17]) > 1

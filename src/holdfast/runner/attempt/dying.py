@@ -7,11 +7,11 @@ import os
 from holdfast import clock, recorder
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt_table import Reading
-from holdfast.model.process import ProcessIdentity
+from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.runner.attempt import reading
 from holdfast.runner.attempt.ended import Ended
 from holdfast.runner.attempt.reading import AttemptRecords
-from holdfast.runner.attempt.record_wait import RecordWait
+from holdfast.runner.attempt.record_wait import OVERDUE_S, RecordWait
 from holdfast.runner.attempt.subject import Subject
 from holdfast.runner.plan.facts import ExecutionFacts
 from holdfast.store import process
@@ -43,6 +43,11 @@ class Dying:
         """Look for the exit record."""
         directory, started = self._subject.directory, self._subject.execution.started
         records = reading.find_end(directory, started, self._ask_kernel)
+        if records.exit is not None and (status := self._other_status(records.exit)) is not None:
+            # The agent wrote the record. The recorder replaces it; if it does not, we do.
+            if self.record.awaited_s <= OVERDUE_S or self._write(status):
+                return self
+            records = records.evolve(exit=None, reading=Reading.ORPHANED)
         if is_over(records, is_recorder_writing=records.exit is None and self._is_recorder_writing()):
             return Ended(self._subject, records, self._noticed_at)
         return self
@@ -50,6 +55,11 @@ class Dying:
     def facts(self, ready: set[str]) -> ExecutionFacts:
         """What the planner has to know."""
         return self.record.facts(is_watched=True)
+
+    def _other_status(self, told: Exit) -> int | None:
+        """The status that the kernel knows, if the record has another one."""
+        status = self._death.exit_status()
+        return None if told.wait_status in (None, status) else status
 
     def _is_recorder_writing(self) -> bool:
         """Whether the attempt's directory was removed and its recorder, which makes it again, is alive."""
@@ -65,6 +75,8 @@ class Dying:
         if self._death.descriptor < 0 and os.WIFSIGNALED(status):
             # Dead when we came: what killed recorder and runner killed it too. It is not blamed for that.
             return False
+        return self._write(status)
+
+    def _write(self, status: int) -> bool:
         path = self._subject.directory.path
-        recorder.write_exit(path, by="kernel", status=status, usage=None, exec_errno=None)
-        return True
+        return recorder.write_exit(path, by="kernel", status=status, usage=None, exec_errno=None)

@@ -74,8 +74,7 @@ def _reap(directory: AttemptDir, agent: ProcessIdentity) -> bool:
         return False
     if pid == 0:
         return False
-    recorder.write_exit(directory.path, by="runner", status=status, usage=usage, exec_errno=None)
-    return True
+    return recorder.write_exit(directory.path, by="runner", status=status, usage=usage, exec_errno=None)
 
 
 def restore(directory: AttemptDir) -> bool:

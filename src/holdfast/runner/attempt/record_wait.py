@@ -25,6 +25,11 @@ class RecordWait:
         self._since_mono = clock.mono()
         self._woken_mono = float("-inf")
 
+    @property
+    def awaited_s(self) -> float:
+        """How long it is awaited."""
+        return clock.mono() - self._since_mono
+
     def facts(self, *, is_watched: bool) -> ExecutionFacts:
         """The wait, for the planner."""
         now_mono = clock.mono()

@@ -68,7 +68,9 @@ class Starting:
         """The start is journalled: watch the process, or take note of an end that is already there."""
         records = self.records
         self._forget_pipe()
-        if records.exit is not None:
+        # The recorder takes the status first: a record beside a process is the agent's own.
+        is_there = records.identity is not None and process.is_unreaped(records.identity)
+        if records.exit is not None and not is_there:
             return Ended(self._subject, records)
         assert records.identity is not None
         if records.reading is Reading.ORPHANED and self._is_foreign(records):

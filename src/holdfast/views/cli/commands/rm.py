@@ -11,6 +11,7 @@ from holdfast.packet import inbox, load
 from holdfast.queue.dependents import Dependents
 from holdfast.store import audit, process
 from holdfast.store import lock as locks
+from holdfast.store.directories import restore_modes
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -119,6 +120,7 @@ def _stop_all(home: Home, names: list[str]) -> dict[str, Posted | HoldfastError]
     for text in names:
         try:
             packet = _find(home, text)
+            restore_modes(packet.path)
             if _is_readable(packet) and load.read_manifest(packet)["status"] not in ENDS:
                 reason = {"reason": "removed with --force"}
                 stopping[text] = post_request(packet, "stop", reason, wakes=True)

@@ -1,0 +1,105 @@
+"""An agent that makes its packet read-only, or hides it: its task still ends and can be removed."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support import kin, powers, processes
+from tests.support.tasks import ENDS, Task, holdfast, workspace
+from tests.support.waiting import eventually
+
+EAGER = ("--base-interval", "0.2s", "--stale", "none")
+PARTS = {
+    "packet": '"$HOLDFAST_PACKET"',
+    "attempt": '"$HOLDFAST_ATTEMPT"',
+    "attempts": '"$HOLDFAST_PACKET/attempts"',
+    "inbox": '"$HOLDFAST_PACKET/inbox"',
+    "done": '"$HOLDFAST_PACKET/done" "$HOLDFAST_PACKET/outputs" "$HOLDFAST_PACKET/state"',
+    "all": '-R "$HOLDFAST_PACKET"',
+}
+#: With a kill of the first attempt, the second needs a directory of its own.
+FULL = bool(os.environ.get("HOLDFAST_HOSTILE_FULL"))
+PARTS_TO_TRY = tuple(PARTS) if FULL else ("packet", "attempt", "attempts", "all")
+MODES = ("500", "000") if FULL else ("500",)
+CAP_FOWNER = 3
+
+
+def chmod(part: str, mode: str) -> str:
+    place = PARTS[part]
+    return f"chmod -R {mode} {place[3:]}" if place.startswith("-R ") else f"chmod {mode} {place}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("part", PARTS_TO_TRY)
+def test_a_task_ends(home: str, part: str, mode: str) -> None:
+    def body() -> None:
+        # Its first attempt crashes, so that a second one has to be made.
+        once = os.path.join(workspace(), "once")
+        crash = f"[ -e {once} ] || {{ touch {once}; kill -SEGV $$; }}"
+        task = Task.shell(f"{chmod(part, mode)}; {crash}; exit 0", *EAGER)
+        eventually(lambda: task.status() == "completed", 60, "it ends", journal=task.packet)
+        done = holdfast("rm", task.id)
+        assert done.returncode == 0, done.stderr
+        assert not os.path.exists(task.packet)
+
+    powers.without(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("part", PARTS_TO_TRY)
+@pytest.mark.parametrize("verb", ["stop", "rm"])
+def test_a_task_can_be_stopped_and_removed(home: str, part: str, mode: str, verb: str) -> None:
+    def body() -> None:
+        task = Task.shell(f"{chmod(part, mode)}; echo $$ > agent; " + kin.WAIT, *EAGER)
+
+        def there() -> int:
+            with open(os.path.join(workspace(), "agent"), encoding="utf-8") as file:
+                return int(file.read())
+
+        agent = eventually(there, what="the agent runs")
+        if verb == "stop":
+            done = holdfast("stop", task.id)
+            assert done.returncode == 0, done.stderr
+            eventually(lambda: task.status() == "killed", 40, "it is stopped", journal=task.packet)
+        done = holdfast("rm", "--force", task.id)
+        assert done.returncode == 0, done.stderr
+        assert not os.path.exists(task.packet)
+        eventually(lambda: not processes.is_alive(agent), 30, "the agent is gone")
+
+    powers.without(body)
+
+
+def test_a_recorder_that_can_never_write_gives_up(home: str) -> None:
+    """The directory of the attempt belongs to another user."""
+
+    def body() -> None:
+        give_away = 'touch once; chmod 755 "$HOLDFAST_ATTEMPT"; chown 12345 "$HOLDFAST_ATTEMPT"; exit 3'
+        task = Task.shell(f"[ -e once ] && exit 0; {give_away}", *EAGER)
+        eventually(lambda: task.status() in ENDS, 90, "it ends", journal=task.packet)
+        assert task.status() == "completed"
+        assert [event["outcome"] for event in task.events("attempt.ended")] == ["lost", "success"]
+        eventually(lambda: not processes.marked(home), 30, "nobody is left")
+
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory away")
+    powers.without(body, also=(CAP_FOWNER,))
+
+
+def test_a_forged_exit_record_in_a_read_only_directory(home: str) -> None:
+    """The agent says that it succeeded, and makes its directory read-only; the recorder knows better."""
+
+    def body() -> None:
+        forge = (
+            'import json,os,time; d=os.environ["HOLDFAST_ATTEMPT"]; i=json.load(open(d+"/identity.json"));'
+            'json.dump({"schema":"holdfast.exit/1","by":"recorder","wait_status":0,"exit_code":0,'
+            '"exit_signal":None,"exec_errno":None,"rusage":None,"at":i["started_at"],'
+            '"boot_id":i["boot_id"],"mono_s":time.monotonic()},open(d+"/exit.json","w"));'
+            'open(d+"/done","w").close(); os.chmod(d,0o500); raise SystemExit(3)'
+        )
+        task = Task.start(*EAGER, "--max-retries", "0", "--", "python3", "-c", forge)
+        eventually(lambda: task.status() in ENDS, 60, "it ends", journal=task.packet)
+        assert (task.status(), task.manifest()["exit_code"]) == ("failed", 3)
+
+    powers.without(body)
