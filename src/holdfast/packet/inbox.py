@@ -31,13 +31,17 @@ def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str, asker: str
     if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
         atomic.make_directory(packet.inbox)  # an agent removed it
     try:
-        atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
+        _write(packet, request)
     except StorageError:
         if not restore_modes(packet.path):  # an agent made it read-only
             raise
-        atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
+        _write(packet, request)
     failpoint("inbox.dropped")
     return request
+
+
+def _write(packet: Packet, request: Request) -> None:
+    atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
 
 
 def ring(packet: Packet) -> bool:
