@@ -33,6 +33,8 @@ class EventReader:
 
     def new(self) -> Iterator[dict[str, Any]]:
         """The events that were written since the last call."""
+        if not self._has_grown():
+            return
         end = _size_of_whole_lines(self._packet.journal)
         if end <= self.offset:
             return
@@ -53,6 +55,12 @@ class EventReader:
         # What an agent printed was redacted before it was journalled.
         is_clean = str(event.get("type")).startswith("agent.")
         return event if is_clean else _without_secrets(event, self._redact)
+
+    def _has_grown(self) -> bool:
+        try:
+            return os.stat(self._packet.journal).st_size > self.offset
+        except OSError:
+            return False
 
 
 def _redactor(packet: Packet) -> Redactor:

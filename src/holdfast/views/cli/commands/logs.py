@@ -60,7 +60,13 @@ def run(values: dict[str, Any]) -> int:
     is_raw = values["raw"] or values["stderr"] or number is not None
     name = "stderr" if values["stderr"] else "stdout"
     only = _attempt(packet, number) if number is not None else None
-    view = LogsView(packet, raw=name if is_raw else "", attempt=only)
+    view = LogsView(
+        packet,
+        raw=name if is_raw else "",
+        attempt=only,
+        narrates=values["follow"],
+        from_start=count is None,
+    )
     try:
         if not is_raw and not values["follow"]:
             refresh_once(packet)

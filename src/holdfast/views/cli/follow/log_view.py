@@ -40,14 +40,15 @@ class GrowingFile:
         has_whole_lines: bool = False,
         before: Callable[[], None] = lambda: None,
         stream: TextIO | None = None,
+        narrate: Callable[[bytes], bytes] | None = None,
     ) -> None:
         """`is_text`: it is UTF-8. `has_whole_lines`: a line is printed once it is complete. `before` is
-        called before something is printed."""
+        called before something is printed. `narrate` makes whole lines, or none, what is printed."""
         self.path = path
         self._offset = 0
         self._has_whole_lines = has_whole_lines
         self._incomplete = b""
-        self._before = before
+        self._before, self._narrate = before, narrate
         self._stream = stream or sys.stdout
         # Bytes pass through unchanged, except to a terminal, or as text to a locale other than UTF-8.
         self._sanitizer = _sanitizer() if terminal.is_terminal(self._stream) else None
@@ -73,6 +74,8 @@ class GrowingFile:
         if is_last and self._incomplete:
             rest, self._incomplete = self._incomplete, b""
             self._write(rest + b"\n")
+        if self._narrate is not None:
+            self._write(self._narrate(b""))
         self._stream.flush()
 
     def close(self) -> None:
@@ -86,10 +89,13 @@ class GrowingFile:
             data = self._incomplete + data
             cut = data.rfind(b"\n") + 1
             data, self._incomplete = data[:cut], data[cut:]
-        if data:
-            self._write(data)
+        if data and self._narrate is not None:
+            data = self._narrate(data)
+        self._write(data)
 
     def _write(self, data: bytes) -> None:
+        if not data:
+            return
         self._before()
         if self._decoder is None:
             self._stream.buffer.write(data)
@@ -108,11 +114,22 @@ def _sanitizer() -> Sanitizer:
     return Sanitizer(has_colour=terminal.has_colour())
 
 
+def _narrator(packet: Packet, stream: TextIO | None, *, from_start: bool) -> Callable[[bytes], bytes] | None:
+    """What tells about tools and usage: only on a terminal. A pipe or file gets the bytes of the log."""
+    if not terminal.is_terminal(stream or sys.stdout):
+        return None
+    from holdfast.views.cli.follow.narrator import Narrator
+
+    return Narrator(packet, from_start=from_start)
+
+
 class OutputView(View):
     """The log on a stream. On a terminal, a line below it shows the state; elsewhere, messages do."""
 
     shows_output = True
     pause_s = 0.1
+    #: Whether it shows the log from its beginning.
+    from_start = True
 
     def __init__(self, packet: Packet, *, stream: TextIO | None = None) -> None:
         from holdfast.views.cli.follow import progress
@@ -121,7 +138,12 @@ class OutputView(View):
         self._asked_mono, self._waits = float("-inf"), ""
         self._messages = None if terminal.can_redraw(sys.stderr) else progress.ProgressMessages(None)
         self._log = GrowingFile(
-            packet.output_log, is_text=True, has_whole_lines=True, before=self._line.clear, stream=stream
+            packet.output_log,
+            is_text=True,
+            has_whole_lines=True,
+            before=self._line.clear,
+            stream=stream,
+            narrate=_narrator(packet, stream, from_start=self.from_start),
         )
 
     def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
@@ -155,6 +177,8 @@ class OutputView(View):
 class AttachView(OutputView):
     """Begins with the goal and the last lines of the log."""
 
+    from_start = False
+
     def __init__(self, packet: Packet, *, lines: int) -> None:
         super().__init__(packet)
         manifest = load.read_manifest(packet)
@@ -172,6 +196,8 @@ def _status_text(manifest: dict[str, Any], waits: str) -> str:
         stage_news.current(manifest) if stage_news.has_several(manifest) else "",
         f"{manifest['agent']} {progress.elapsed(manifest)}",
         amounts.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
+        f"{tokens} tokens" if (tokens := amounts.tokens(manifest)) else "",
+        amounts.cost(manifest),
         describe.agent_step(manifest),
         waits or describe.waiting_for(manifest) or manifest["status_reason"] or "",
     ]
@@ -183,9 +209,19 @@ class LogsView(View):
 
     pause_s = 0.1
 
-    def __init__(self, packet: Packet, *, raw: str = "", attempt: AttemptDir | None = None) -> None:
-        """`raw`: `stdout` or `stderr` of `attempt`, else of the latest one; empty for the readable log."""
+    def __init__(
+        self,
+        packet: Packet,
+        *,
+        raw: str = "",
+        attempt: AttemptDir | None = None,
+        narrates: bool = False,
+        from_start: bool = True,
+    ) -> None:
+        """`raw`: `stdout` or `stderr` of `attempt`, else of the latest one; empty for the readable log.
+        `narrates`: it is followed, so that a terminal gets more than the log."""
         self.shows_output = not raw
+        self._narrate = _narrator(packet, None, from_start=from_start) if narrates and not raw else None
         self._packet, self._raw, self._attempt = packet, raw, attempt
         self._files: dict[str, GrowingFile] = {}
         self._last: GrowingFile | None = None
@@ -233,7 +269,12 @@ class LogsView(View):
                 return None
             path = getattr(attempt, self._raw)
         if path not in self._files:
-            self._files[path] = GrowingFile(path, is_text=not self._raw)
+            self._files[path] = GrowingFile(
+                path,
+                is_text=not self._raw,
+                has_whole_lines=self._narrate is not None,
+                narrate=self._narrate,
+            )
         return self._files[path]
 
 
