@@ -62,7 +62,6 @@ class _Times(Struct, frozen=True):
     """Milliseconds since 1970."""
 
     start: float | None = None
-    end: float | None = None
 
 
 class _State(Struct):
@@ -217,7 +216,6 @@ class OpencodeLines:
                 is_error=is_error,
                 denied=denied,
                 result=json_lines.result_text(state.output) or state.error[:_TEXT_CHARS],
-                said_at=json_lines.iso(state.time.end),
             ),
             # The tool gets the whole list each time.
             *(todo_list.of_call(bytes(state.input)) if part.tool == "todowrite" and not is_error else ()),
