@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -119,3 +120,38 @@ def test_show_says_what_the_commands_concluded() -> None:
     task = Task.shell("echo good > b.txt", "--accept", ACCEPT, project=project().path)
     task.wait_for("completed", within_s=30)
     assert "1 command, passed (outputs/command_run.artifact.md)" in task.ask("show").stdout
+
+
+# ── work items of the queue ──
+
+
+def _item(**fields: object) -> str:
+    return json.dumps({"id": "w1", "title": "write it", "agent": "scripted", **fields})
+
+
+@pytest.mark.req("GAT-10")
+def test_a_work_item_is_completed_only_if_its_commands_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    path = writes("bad").resumed(writes("good")).write_to(os.path.join(workspace(), "s.json"))
+    text = _item(accept=[ACCEPT], options={"scenario": str(path)})
+    done = holdfast("queue", "add", text, cwd=project().path)
+    assert done.returncode == 0, done.stderr
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "w1"))
+    task.wait_for("completed", within_s=60)
+    assert [judged["passed"] for judged in task.events("gate.judged")] == [False, True]
+    holdfast("down")
+
+
+@pytest.mark.parametrize("wrong", [7, {"a": "b"}, [1], ["a\0b"]])
+def test_a_work_item_with_other_things_than_commands_is_refused(wrong: object) -> None:
+    done = holdfast("queue", "add", _item(accept=wrong), cwd=project().path)
+    assert done.returncode == 2
+    assert "accept" in done.stderr
+
+
+def test_commands_of_a_work_item_in_a_project_need_trust() -> None:
+    repo = project()
+    repo.write("items.json", json.dumps({"id": "w1", "command": "true", "accept": "true"}))
+    done = holdfast("queue", "import", os.path.join(repo.path, "items.json"), cwd=repo.path)
+    assert done.returncode == 2
+    assert "was not trusted yet: command, accept" in done.stderr

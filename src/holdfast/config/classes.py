@@ -162,6 +162,7 @@ WORK_ITEM = {
     "model": HARMLESS,
     "project": PERMISSIONS,  # another directory
     "command": COMMANDS,
+    "accept": COMMANDS,
     "after": HARMLESS,
     "not_before": HARMLESS,
     "rig": HARMLESS,

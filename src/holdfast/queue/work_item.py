@@ -45,6 +45,8 @@ class WorkItem(Record):
     permissions: str | None = None
     project: str | None = None
     command: list[str] | None = None
+    #: Commands that must pass on a clean checkout of the work.
+    accept: tuple[str, ...] = ()
     #: Task ids.
     after: tuple[str, ...] = ()
     not_before: str | None = None
@@ -86,6 +88,7 @@ def from_json(
             permissions=_permissions(fields, where),
             project=_text(fields, "project", where) or None,
             command=_command(fields.get("command"), where),
+            accept=_accept(fields.get("accept"), where),
             after=tuple(task_id(name, prefix) for name in _list(fields, "after", where)),
             not_before=_time(fields.get("not_before")),
             rig=_text(fields, "rig", where),
@@ -215,3 +218,10 @@ def _command(value: Any, where: str) -> list[str] | None:
     if isinstance(value, list) and value and all(isinstance(word, str) for word in value):  # pyright: ignore
         return [_plain(str(word), f"{where}: command") for word in value]  # pyright: ignore
     raise UsageError(f"{where}: command must be a string for the shell, or a list of strings", hint=EXAMPLE)
+
+
+def _accept(value: Any, where: str) -> tuple[str, ...]:
+    listed: Any = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(listed, list) or not all(isinstance(text, str) and text.strip() for text in listed):  # pyright: ignore
+        raise UsageError(f"{where}: accept must be a command line, or a list of them", hint=EXAMPLE)
+    return tuple(_plain(str(text), f"{where}: accept") for text in listed)  # pyright: ignore

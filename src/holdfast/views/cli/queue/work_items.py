@@ -73,6 +73,7 @@ def _values(work: WorkItem, *, agent: str | None, project: str | None) -> dict[s
         **empty,
         "prompt": None if work.command else work.prompt,
         "command": work.command,
+        "accept": list(work.accept),
         "agent": None if work.command else work.agent or agent,
         "model": work.model,
         "permissions": work.permissions,
