@@ -10,6 +10,7 @@ ROWS = {
     "prompt": Row("prompt of 500 KB with quotes, newlines, `$()` and emoji arrives byte for byte"),
     "session_and_usage": Row("session id and usage are read"),
     "system_prompt": Row("`-o system_prompt_path=FILE` and `--bootstrap default` reach the model"),
+    "skill": Row("`holdfast skill install`: the model is told of the skill"),
     "session": Row("`--session ID` goes on with a session of the person's own, with its history"),
     "kill_in_tool": Row("SIGKILL in a tool → resumed in the same session, with its history", is_smoke=True),
     "kill_in_stream": Row("SIGKILL in a stream → resumed"),

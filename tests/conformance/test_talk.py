@@ -16,6 +16,7 @@ from holdfast.testing.models import (
     write,
 )
 from tests.conformance.rig import STEP_S, Rig, attempts
+from tests.support.tasks import holdfast
 
 #: Characters that break shells, JSON encoders and line readers.
 AWKWARD = (
@@ -45,6 +46,16 @@ def test_write_file(rig: Rig) -> None:
     assert [one["outcome"] for one in attempts(task)] == ["success"]
     assert manifest["heartbeat"]["tool_calls"] == 1
     assert len(tool_results(server.conversations()[-1])) == 1
+
+
+def test_skill(rig: Rig) -> None:
+    """Each program lists skills in its own words; the description is ours."""
+    done = holdfast("skill", "install")
+    assert done.returncode == 0, done.stderr
+    server = rig.serve([text("holdfast.")])
+    rig.start(server, "Which skills do you have?").wait_for("completed", within_s=STEP_S)
+    (request,) = server.conversations()
+    assert b"survive crashes, restarts and lost terminals" in request.body
 
 
 def test_prompt(rig: Rig) -> None:
