@@ -49,6 +49,7 @@ SECTIONS = {
         "pipeline",
         "notify",
         "skill",
+        "mcp",
         "doctor",
     ),
     "Getting started": ("demo", "help", "completion"),
