@@ -36,7 +36,7 @@ class Wait:
         self._since: str | None = arguments.get("since")
         if self._since is None and self._only is None and not self._wanted:
             self._since = digest.gather(self._home, since=None)["cursor"]
-        self._queue = Until(self._home)
+        self._queue = Until(self._home, say=lambda _: None)
         self._began_mono = self._told_mono = clock.mono()
         self._ends_mono = self._began_mono + min(MOST_S, max(0.0, arguments.get("timeout_s", MOST_S)))
         self._token = protocol.progress_token(params)

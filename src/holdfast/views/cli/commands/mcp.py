@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import UsageError
-from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
+from holdfast.views.cli.parse.command_spec import Action, Argument, Command, Option, actions_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ _ACTIONS = (
         description="Runs the agent's own command, such as 'claude mcp add', with the absolute path of this "
         "holdfast. A server that is already there stays. The agent still asks you before it uses a tool.",
         examples=("holdfast mcp install --for claude", "holdfast mcp install --for codex --for gemini"),
-        options=("for", "json"),
+        options=("for",),
     ),
     Action(
         name="remove",
         summary="remove it from there",
         examples=("holdfast mcp remove --for claude",),
-        options=("for", "json"),
+        options=("for",),
     ),
 )
 
@@ -52,7 +52,6 @@ COMMAND = Command(
             metavar="AGENT",
             help="With install and remove: the agent's program (repeatable).",
         ),
-        JSON.evolve(help="With install and remove: print JSON."),
     ),
 )
 
@@ -60,8 +59,8 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Serve, or change an agent's settings."""
     if values["action"] is None:
-        if values["for"] or values["json"]:
-            raise UsageError("--for and --json need an action", hint="'holdfast mcp install --for AGENT'")
+        if values["for"]:
+            raise UsageError("--for needs an action", hint="'holdfast mcp install --for AGENT'")
         from holdfast.views.mcp import server
 
         return server.serve()
@@ -74,8 +73,5 @@ def run(values: dict[str, Any]) -> int:
 
     for agent in dict.fromkeys(values["for"]):
         done = install.add(agent) if values["action"] == "install" else install.remove(agent)
-        if values["json"]:
-            out.data({"schema": "holdfast.mcp-install/1", **done.to_json()})
-        else:
-            out.talk(f"{agent}: {done.sentence}")
+        out.talk(f"{agent}: {done.sentence}")
     return 0
