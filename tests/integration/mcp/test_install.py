@@ -74,8 +74,9 @@ def test_install_twice_and_remove_twice(agent: str) -> None:
         assert done.returncode == 0, done.stderr
         command = registered(agent)
         assert command is not None
-        assert os.path.isabs(command[0])
-        assert os.access(command[0], os.X_OK)
+        assert command[:2] == ["/usr/bin/env", f"HOLDFAST_HOME={os.environ['HOLDFAST_HOME']}"]
+        assert os.path.isabs(command[2])
+        assert os.access(command[2], os.X_OK)
         assert command[-1] == "mcp"
     assert not any("trust" in word for call in calls() for word in call[2:])
     assert all(call[1] == os.environ["HOME"] for call in calls()), "the user's settings, not a project's"
@@ -96,7 +97,7 @@ def test_a_server_with_another_command_is_replaced(agent: str) -> None:
     assert holdfast("mcp", "install", "--for", agent).returncode == 0
     command = registered(agent)
     assert command is not None
-    assert command[0] != "/old/holdfast"
+    assert "/old/holdfast" not in command
 
 
 def test_what_the_program_says_is_shown() -> None:

@@ -69,11 +69,14 @@ class Done(Record):
 
 
 def own_command() -> tuple[str, ...]:
-    """The command line of this server, with absolute paths: an agent has another PATH and directory."""
+    """The command line of this server, with absolute paths: an agent has another PATH and directory, and may
+    pass on no variables."""
+    chosen = os.environ.get("HOLDFAST_HOME")
+    home = ("/usr/bin/env", f"HOLDFAST_HOME={chosen}") if chosen else ()
     script = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "holdfast")
     if os.access(script, os.X_OK):
-        return script, "mcp"
-    return os.path.abspath(sys.executable), "-m", "holdfast", "mcp"
+        return *home, script, "mcp"
+    return *home, os.path.abspath(sys.executable), "-m", "holdfast", "mcp"
 
 
 def add(agent: str) -> Done:
