@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup tools demo test check lint types layers quick format requirements crash \
 	mutants hostile chaos chaos-smoke \
-	conformance conformance-smoke conformance-setup bench clean distclean
+	conformance conformance-smoke conformance-setup mcp-setup bench clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ conformance-smoke: conformance-setup  ## The four most telling scenarios, and on
 
 conformance-setup: setup  ## Install the pinned CLIs (npm, 1.7 GB)
 	@$(BIN)/python -m tests.conformance.install
+
+mcp-setup: setup  ## Install the official MCP clients that tests use (pip, npm; 250 MB)
+	@$(BIN)/python -m tests.support.mcp_setup
 
 bench: setup  ## Measure, next to a baseline built in the same run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -24,6 +24,7 @@ ROWS = {
     9: ("queue", "claims"),
     11: ("scale", "many_tasks"),
     12: ("changes", "changes"),
+    13: ("mcp", "first_answer"),
 }
 
 

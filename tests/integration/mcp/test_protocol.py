@@ -163,6 +163,7 @@ def test_a_cancelled_call_gets_no_answer() -> None:
     task = Task.shell(kin.WAIT, "--id", "it")
     with Client() as client:
         waiting = client.post("tools/call", {"name": "wait", "arguments": {"tasks": ["it"]}})
+        client.ask("ping")
         client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting}})
         client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}})
         kin.go()

@@ -1,7 +1,7 @@
 """The loop of the server: one line is one JSON-RPC message. One thread; a call that waits is kept in a list.
 
 The official SDK needs 1.9 s of CPU and 56 MB before its first answer, once for every session of an agent; its
-clients judge this one in the tests (docs/decisions/0069-mcp-server.md).
+clients judge this one in the tests (docs/decisions/0071-mcp-server.md).
 """
 
 from __future__ import annotations
