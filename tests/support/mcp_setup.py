@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -28,7 +27,7 @@ def main() -> int:
 
 
 def _install(target: Path, make: Callable[[Path], None]) -> bool:
-    """An environment is not moved, because its scripts have absolute paths: a stamp tells that it is complete."""
+    """A stamp tells that it is complete: an environment cannot be moved, because it has absolute paths."""
     stamp = target / ".complete"
     if stamp.exists():
         return True
@@ -58,9 +57,7 @@ def _inspector(target: Path) -> None:
 
 
 def _run(argv: list[str], cwd: Path | None = None) -> None:
-    subprocess.run(
-        argv, cwd=cwd, check=True, timeout=_LIMIT_S, stdin=subprocess.DEVNULL, env=dict(os.environ)
-    )
+    subprocess.run(argv, cwd=cwd, check=True, timeout=_LIMIT_S, stdin=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

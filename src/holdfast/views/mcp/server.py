@@ -61,7 +61,6 @@ class _Server:
         while self._read():
             for request_id, wait in list(self._waits.items()):
                 self._look(request_id, wait)
-            self._reap()
         for wait in self._waits.values():
             wait.close()
 
@@ -224,11 +223,3 @@ class _Server:
         """Forget a call that waits. Any other has been answered."""
         if isinstance(request_id, (str, int)) and request_id in self._waits:
             self._waits.pop(request_id).close()
-
-    def _reap(self) -> None:
-        """Forget processes that were started for tasks and have ended."""
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return

@@ -31,7 +31,7 @@ _TYPES: dict[str, Any] = {
 _RENAMED = {"deadline": "deadline_s", "budget_usd": "budget_usd", "max_turns": "max_turns"}
 
 
-#: A copy of the server would be a bad runner: it lives long, and may be inside an agent.
+# The server lives long, and may be inside an agent whose program emptied its environment.
 spawn.is_guest = True
 
 
