@@ -51,7 +51,7 @@ def test_no_page_is_left_over() -> None:
 
 def test_every_verb_with_actions_has_a_page_for_each() -> None:
     assert {verb for verb in verbs.VERBS if verbs.load(verb).COMMAND.actions} == {
-        "queue", "agent", "service", "pipeline", "notify", "skill",
+        "queue", "agent", "service", "pipeline", "mcp", "notify", "skill",
     }  # fmt: skip
     for verb in verbs.VERBS:
         command = verbs.load(verb).COMMAND
