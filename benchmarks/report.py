@@ -82,7 +82,8 @@ _HOW = """\
 - Row 11: `sleep` tasks, made by one process and started by the seed; memory, CPU and wake-ups as in row 5,
   over 30 s. `ls` alternates with a bare interpreter. A runner is healed when another process holds its lock.
 - Row 12: packets without processes, in one process: the feed of `views/facts/changes.py`, and a loop that
-  reads every manifest as `wait` used to do. Manifests are written as a runner writes them.
+  reads every manifest as `wait` used to do. Manifests are written as a runner writes them. The digest: the
+  command with the cursor of the last one, alternating with `ls --json`.
 - Rows 1 and 8: our modules are compiled before (a variable that forbids it is removed), as in an installed
   holdfast, and the kernel reports the end of a command.
 - Row 6: in one process, alternating with a raw append and fdatasync of 200 bytes on the same file system.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from threading import Timer
 
 from benchmarks.place import Place
+from benchmarks.rows.digest import digest
 from benchmarks.stats import percentile
 from benchmarks.table import Baseline, Line
 from holdfast.packet import load
@@ -55,6 +56,7 @@ def changes(place: Place) -> list[Line]:
             target=f"≤ {_SEEN_MS:g} ms",
             met=percentile(seen_ms, 95) <= _SEEN_MS,
         ),
+        *digest(place),
     ]
 
 
