@@ -180,6 +180,15 @@ def test_an_action_survives_the_server(served: Served) -> None:
     task.stop()
 
 
+def test_it_ends_quietly_while_a_page_is_open(served: Served) -> None:
+    with served.stream("/api/stream") as messages:
+        next(messages)
+        begun = time.monotonic()
+        errors = served.stop()
+    assert (served.process.returncode, errors.count("\n")) == (0, 1), errors
+    assert time.monotonic() - begun < 10
+
+
 def test_a_server_that_waits_costs_nothing(served: Served) -> None:
     with served.stream("/api/stream") as messages:
         next(messages)

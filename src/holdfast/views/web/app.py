@@ -15,7 +15,6 @@ from starlette.routing import Route
 from holdfast.errors import HoldfastError, NotFound, UsageError
 from holdfast.views.web import actions, answers, endpoints, sessions, static_files
 from holdfast.views.web.answers import Json
-from holdfast.views.web.feed import Feed
 from holdfast.views.web.guard import Guard
 from holdfast.views.web.stream import Streams
 
@@ -28,14 +27,15 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from holdfast.store.layout import Home
+    from holdfast.views.web.feed import Feed
     from holdfast.views.web.security import Rules
     from holdfast.views.web.sessions import Sessions
 
 
-def make(home: Home, *, rules: Rules, known: Sessions) -> ASGIApp:
+def make(home: Home, feed: Feed, *, rules: Rules, known: Sessions) -> ASGIApp:
     """The application for a home."""
     static = static_files.load()
-    streams = Streams(home, Feed(home))
+    streams = Streams(home, feed)
 
     async def page(request: Request) -> Response:
         # Addresses of tasks are those of the page itself, which reads them.

@@ -59,6 +59,11 @@ class Feed:
         """No more changes."""
         self._subscriptions.discard(subscription)
 
+    def end_all(self) -> None:
+        """Let every page go: the server ends."""
+        for subscription in list(self._subscriptions):
+            self._drop(subscription)
+
     def _watch(self, loop: asyncio.AbstractEventLoop, ready: asyncio.Event) -> None:
         changes = Changes(self._home)
         try:

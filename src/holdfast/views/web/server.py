@@ -11,6 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import NotPossible
 from holdfast.views.web import app
+from holdfast.views.web.feed import Feed
 from holdfast.views.web.security import Rules
 from holdfast.views.web.sessions import Sessions
 
@@ -78,14 +79,15 @@ def serve(home: Home, listening: socket.socket, *, is_read_only: bool, tell: Cal
     hosts = [f"{shown}:{port}"]
     if address in ("127.0.0.1", "::1"):
         hosts.append(f"localhost:{port}")
-    known = Sessions()
+    known, feed = Sessions(), Feed(home)
     rules = Rules(hosts=tuple(hosts), is_read_only=is_read_only)
     config = uvicorn.Config(
-        app.make(home, rules=rules, known=known),
+        app.make(home, feed, rules=rules, known=known),
         http=Protocol,
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="critical",  # what goes wrong in a request is answered, and told by the application
         access_log=False,  # nothing of a request is written down
         server_header=False,
         proxy_headers=False,
@@ -103,6 +105,10 @@ def serve(home: Home, listening: socket.socket, *, is_read_only: bool, tell: Cal
             tell_address()
             if sys.stdin is not None and sys.stdin.isatty():
                 asyncio.get_running_loop().add_reader(0, _on_enter)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            feed.end_all()  # streams would be waited for
+            await super().shutdown(sockets)
 
     def _on_enter() -> None:
         if sys.stdin.readline():

@@ -35,7 +35,7 @@ export async function enter() {
   }
   if (!bearer) {
     const given = await new Promise((resolve) => {
-      const own = crypto.randomUUID();
+      const own = `${Date.now()}-${Math.random()}`;
       const listen = (event) => {
         if (event.data?.kind === "token" && event.data.to === own) { channel.removeEventListener("message", listen); resolve(event.data.token); }
       };
@@ -85,6 +85,25 @@ export const post = async (path, body) => (await ask(path, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 })).json();
 
+// A browser opens six connections to a server, for all tabs together: four of them may be streams. Further tabs
+// load their data again now and then, until one of the four is free.
+const SLOTS = 4, AGAIN_MS = 3000;
+
+/** A function that gives the slot back; null if all are in use. */
+async function slot() {
+  if (!navigator.locks) return () => {};
+  for (let number = 0; number < SLOTS; number++) {
+    const release = await new Promise((resolve) => {
+      navigator.locks.request(`holdfast-stream-${number}`, { ifAvailable: true }, (lock) => {
+        if (!lock) { resolve(null); return undefined; }
+        return new Promise((free) => resolve(free));
+      });
+    });
+    if (release) return release;
+  }
+  return null;
+}
+
 /** One stream of messages, closed while the tab is hidden, and opened again after the last event that was seen. */
 export function stream(address, handlers) {
   let last = "", controller = null, isClosed = false, pause_ms = 300, timer = 0;
@@ -93,6 +112,15 @@ export function stream(address, handlers) {
     clearTimeout(timer);
     if (isClosed || document.hidden || controller || !isIn.value) return;
     const own = controller = new AbortController();
+    const release = await slot();
+    if (own.signal.aborted || isClosed) { release?.(); return; }
+    if (!release) {
+      controller = null;
+      connection.value = "slow";
+      handlers.again?.({});
+      timer = setTimeout(connect, AGAIN_MS);
+      return;
+    }
     try {
       const headers = last ? { "Last-Event-ID": last } : {};
       const answer = await ask(address(), { signal: own.signal, headers });
@@ -110,6 +138,8 @@ export function stream(address, handlers) {
       }
     } catch (error) {
       if (error instanceof Refused && error.status === 404) isClosed = true;
+    } finally {
+      release();
     }
     if (controller === own) controller = null;
     if (isClosed || own.signal.aborted) return;

@@ -67,7 +67,7 @@ function Page() {
   return path === "/new" ? html`<${NewTask} />` : html`<${Board} />`;
 }
 
-const WORDS = { live: "live", lost: "connection lost, trying again", idle: "paused" };
+const WORDS = { live: "live", slow: "every few seconds", lost: "connection lost, trying again", idle: "" };
 
 function App() {
   useEffect(() => { document.title = "holdfast"; }, []);

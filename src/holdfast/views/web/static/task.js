@@ -89,7 +89,8 @@ export function TaskPage({ id }) {
   const [attempt, setAttempt] = useState(0);
   const [events, setEvents] = useState([]);
   const [reports, setReports] = useState([]);
-  const [, redraw] = useState(0);
+  // The log changes in place: a component is drawn again only if one of its properties changes.
+  const [version, redraw] = useState(0);
   const log = useMemo(() => new Log(id, () => redraw((n) => n + 1)), [id]);
   const state = useRef({ timer: 0, isLoading: false, isDue: false, took_ms: 0 }).current;
   const path = `/api/tasks/${encodeURIComponent(id)}`;
@@ -124,7 +125,7 @@ export function TaskPage({ id }) {
         journal: (data) => { const fresh = data.events.filter((event) => !seen.has(event.id) && seen.add(event.id)); setEvents((old) => [...old, ...fresh].slice(-3000)); soon(); },
         log: (data) => log.follow(data),
         board: soon,
-        again: load,
+        again: () => { load(); if (log.isAtEnd && log.marked < 0) log.toEnd().catch(() => {}); },
       });
     })();
     return () => { isGone = true; source?.close(); clearTimeout(state.timer); };
@@ -153,7 +154,7 @@ export function TaskPage({ id }) {
     <div class="two"><${Budgets} detail=${detail} /><${Next} detail=${detail} /></div>
     <div class="tabs" role="tablist" aria-label="About the task">${TABS.map(([name, title], at) => html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${tab === name} aria-controls="panel" onClick=${() => choose(name)} title=${`Key ${at + 1}`}>${title}${counts[name] ? html` <span class="num">${counts[name]}</span>` : ""}</button>`)}</div>
     <section id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
-      ${tab === "log" && html`<${LogView} log=${log} id=${id} isEnded=${isEnded} />`}
+      ${tab === "log" && html`<${LogView} log=${log} version=${version} id=${id} isEnded=${isEnded} />`}
       ${tab === "diff" && html`<${Diff} id=${id} stages=${detail.stages} />`}
       ${tab === "gates" && html`<${Gates} gates=${detail.gates} />`}
       ${tab === "usage" && html`<${Chart} reports=${reports} budgets=${detail.budgets} />`}
