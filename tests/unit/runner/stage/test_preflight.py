@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast.agents import probe
 from holdfast.model import events as ev
 from holdfast.model.spec import StageSpec
 from holdfast.runner.plan.facts import Problem
@@ -23,8 +24,9 @@ Make = Callable[..., Bench]
 
 
 @pytest.fixture
-def env(tmp_path: object) -> dict[str, str]:
-    """A machine on which codex, claude, pi and git are installed."""
+def env(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A machine on which codex, claude, pi and git are installed, whatever this one has."""
+    monkeypatch.setattr(probe, "_OF_ALL", (f"{tmp_path}/local",))
     for name in ("codex", "claude", "pi", "git"):
         os.chmod(put(f"{tmp_path}/bin/{name}", "#!/bin/sh\n"), 0o700)
     return {"PATH": f"{tmp_path}/bin", "HOME": f"{tmp_path}/home"}
@@ -69,9 +71,11 @@ def test_a_program_outside_path_is_named_with_its_place(bench: Make, env: dict[s
 def test_a_program_that_is_not_installed_is_named_for_the_remedy(bench: Make, env: dict[str, str]) -> None:
     task = bench(StageSpec(name="copilot_run", agent="copilot"))
     found = preflight.find_problems(task.ledger, env)
-    if found[0].text.startswith("copilot is installed at"):
-        pytest.skip("this machine has copilot in a directory where programs are looked for")
     assert found == (Problem(text="copilot is not installed: no copilot in PATH", missing_program="copilot"),)
+    place = put(f"{os.path.dirname(env['PATH'])}/local/copilot", "#!/bin/sh\n")
+    os.chmod(place, 0o700)
+    found = preflight.find_problems(task.ledger, env)
+    assert found == (Problem(text=f"copilot is installed at {place}, which is not in PATH"),)
 
 
 def done(task: Bench) -> None:
