@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.model.process import ProcessIdentity
+
 _LEAVE_S = 10.0
 #: How long `--now` waits: an agent that ignores the first signal is killed after half a minute.
 _INTERRUPT_S = 60.0
@@ -94,13 +96,21 @@ def _print_stopped(home: Home, running: list[str]) -> None:
 
 
 def _stop_processes(by_role: dict[str, str]) -> None:
-    """Send SIGTERM to the owners of locks, and wait until all locks are free."""
+    """Send SIGTERM to the owners of locks, and wait until all locks are free and their owners have exited."""
     ends_mono = clock.mono() + _LEAVE_S
-    while left := [role for role, lock in by_role.items() if locks.is_held(lock)]:
+    told: dict[str, ProcessIdentity] = {}
+    while left := [
+        role
+        for role, lock in by_role.items()
+        if locks.is_held(lock) or (role in told and process.is_alive(told[role]))
+    ]:
         for role in left:
+            if not locks.is_held(by_role[role]):
+                continue  # it is exiting
             lock = by_role[role]
             owner = locks.owner(lock) or next(map(process.identify, locks.holders(lock)), None)
             if owner is not None:
+                told[role] = owner
                 process.send(owner, signal.SIGTERM)
                 process.send(owner, signal.SIGCONT)
         if clock.mono() > ends_mono:

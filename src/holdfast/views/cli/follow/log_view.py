@@ -134,6 +134,7 @@ class OutputView(View):
     def __init__(self, packet: Packet, *, stream: TextIO | None = None) -> None:
         from holdfast.views.cli.follow import progress
 
+        self._stream = stream or sys.stdout
         self._line = progress.RedrawnLine()
         self._asked_mono, self._waits = float("-inf"), ""
         self._messages = None if terminal.can_redraw(sys.stderr) else progress.ProgressMessages(None)
@@ -147,8 +148,11 @@ class OutputView(View):
         )
 
     def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
-        """Print new output, then the state."""
-        self._log.print_new(is_last=is_last)
+        """Print new output, then the state. Who follows a task to its end needs no terminal for that."""
+        try:
+            self._log.print_new(is_last=is_last)
+        except OSError as error:
+            out.go_on_without_terminal(self._stream, error)
         if self._messages is not None:
             self._messages.show(packet, manifest, is_last=is_last)
         elif not is_last:

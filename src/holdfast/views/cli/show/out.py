@@ -18,7 +18,7 @@ from holdfast.views.text.fit_text import as_displayed, cell_width, wrap
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, TextIO
 
     from holdfast.errors import HoldfastError
 
@@ -96,6 +96,15 @@ def is_terminal_gone(error: Exception) -> bool:
     if not isinstance(error, OSError) or error.errno != errno.EIO or error.filename is not None:
         return False
     return stat.S_ISCHR(os.fstat(1).st_mode)
+
+
+def go_on_without_terminal(stream: TextIO, error: OSError) -> None:
+    """The terminal of a stream is gone: send the rest to /dev/null. Raises any other error."""
+    if error.errno != errno.EIO or not stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):
+        raise error
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, stream.fileno())
+    os.close(descriptor)
 
 
 # ── messages, on stderr; one that cannot be printed is dropped ──
