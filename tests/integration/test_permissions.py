@@ -291,7 +291,7 @@ def test_a_denied_tool_is_told_everywhere_and_the_exit_status_is_4() -> None:
     task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it"))
     manifest = task.wait_for("completed")
     assert manifest["denied"] == [{"stage": "claude_run", "tools": "Write, Bash", "allow": "edit"}]
-    assert "[tools denied: --permissions edit]" in holdfast("ls").stdout
+    assert "[tools denied: Write, Bash (--permissions edit allows more)]" in holdfast("ls").stdout
     shown = task.ask("show").stdout
     assert "completed: tools were denied (Write, Bash)" in shown
     assert "claude_run  done, tools were denied" in shown
@@ -300,9 +300,10 @@ def test_a_denied_tool_is_told_everywhere_and_the_exit_status_is_4() -> None:
     assert "tools were denied (Write, Bash)" in summary
     assert "next_action: **allow_tools**" in summary
     assert f"`{retry}`" in summary
-    assert "tools denied: --permissions edit" in holdfast("report").stdout
+    assert "tools denied: Write, Bash (--permissions edit allows more)" in holdfast("report").stdout
     waited = holdfast("wait", "it")
-    assert (waited.returncode, waited.stdout) == (4, "it completed: tools denied: --permissions edit\n")
+    words = "it completed: tools denied: Write, Bash (--permissions edit allows more)\n"
+    assert (waited.returncode, waited.stdout) == (4, words)
     assert holdfast("attach", "--no-tmux", "it").returncode == 4
 
 
@@ -327,7 +328,7 @@ def test_a_tool_that_is_denied_with_full_permissions_names_no_flag() -> None:
     manifest = task.wait_for("completed")
     assert manifest["denied"] == [{"stage": "scripted_run", "tools": "Write", "allow": ""}]
     assert manifest["status_reason"] == "tools were denied (Write)"
-    assert "[tools denied]" in holdfast("ls").stdout
+    assert "[tools denied: Write]" in holdfast("ls").stdout
     assert holdfast("wait", "it").returncode == 4
 
 

@@ -73,6 +73,9 @@ def _error(event: ev.AgentError) -> list[str]:
 
 
 def _result(event: ev.AgentResult) -> list[str]:
+    # Some programs call the result of a failed call `success`, and its text says what failed.
+    if event.is_error and event.subtype in ("", "success"):
+        return [f"[result: error]{' ' + event.text if event.text else ''}"]
     return [f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"]
 
 

@@ -50,7 +50,8 @@ def test_a_test_notice_for_every_rule() -> None:
 def test_a_limit_with_a_reset_time_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
     loops.settings(rule("waiting"))
-    task = Task.play(Scenario().say("hello").rate_limit(resets_in_s=7200, once=True).result("ok"))
+    scenario = Scenario().say("hello").rate_limit("five hours are over", resets_in_s=7200, once=True)
+    task = Task.play(scenario.result("ok"))
     manifest = task.wait_for("waiting")
     assert manifest["wake_at"] is not None
     eventually(told, what="the notice is delivered")
@@ -59,8 +60,9 @@ def test_a_limit_with_a_reset_time_is_announced(monkeypatch: pytest.MonkeyPatch)
     task.stop()
 
 
-def test_a_login_that_is_not_valid_asks_a_person() -> None:
-    task = Task.play(Scenario().unauthorized())
+@pytest.mark.parametrize("words", [(), ("Invalid API key",)])
+def test_a_login_that_is_not_valid_asks_a_person(words: tuple[str, ...]) -> None:
+    task = Task.play(Scenario().unauthorized(*words))
     task.wait_for("interrupted", "failed")
     (ended,) = task.events("attempt.ended")
     assert (ended["outcome"], "401" in ended["detail"]) == ("auth", True)

@@ -86,7 +86,8 @@ def test_a_rate_limit_ends_as_recorded(stage: Stage) -> None:
     _, message, result = stage.play(Scenario().rate_limit("You've hit your limit"), status=1).events
     assert (message["error"], message["message"]["model"]) == ("rate_limit", "<synthetic>")
     assert (result["subtype"], result["is_error"]) == ("success", True)
-    assert (result["api_error_status"], result["result"]) == (429, "You've hit your limit")
+    text = "API Error: Request rejected (429) · You've hit your limit"
+    assert (result["api_error_status"], result["result"]) == (429, text)
 
 
 def test_the_group_is_killed_with_the_agent_in_it(stage: Stage) -> None:

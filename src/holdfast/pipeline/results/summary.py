@@ -114,8 +114,10 @@ def _budgets(view: SummaryView) -> list[str]:
     else:
         tokens = f"{view.input_tokens or 0} in, {view.output_tokens or 0} out"
     limit = f" of {view.budget_tokens}" if view.budget_tokens is not None else ""
-    cost = "unknown" if view.cost_usd is None else f"${view.cost_usd:.2f}"
-    if view.cost_usd is not None and view.unpriced_calls:
+    # At least nothing is no information.
+    is_unknown = view.cost_usd is None or (view.unpriced_calls and not view.cost_usd)
+    cost = "unknown" if is_unknown else f"${view.cost_usd:.2f}"
+    if not is_unknown and view.unpriced_calls:
         cost = f"at least {cost}"
     dollars = f" of ${view.budget_usd:.2f}" if view.budget_usd is not None else ""
     lines.append(f"- tokens: {tokens}{limit}; cost: {cost}{dollars}")

@@ -60,8 +60,8 @@ def cost(manifest: dict[str, Any]) -> str:
 
 def dollars(usd: float | None, *, is_partial: bool) -> str:
     """`$1.20`, `at least $1.20`; empty if unknown."""
-    if usd is None:
-        return ""
+    if usd is None or (is_partial and not usd):
+        return ""  # at least nothing is no information
     return f"at least ${usd:.2f}" if is_partial else f"${usd:.2f}"
 
 

@@ -110,7 +110,7 @@ def answer(event: dict[str, Any]) -> str:
 
 def last_words(manifest: dict[str, Any], line: str) -> str:
     """The agent's last words, else the last line of output, unless that only repeats the result."""
-    return manifest.get("last_words") or ("" if line.startswith("[result: ") else line)
+    return manifest.get("last_words") or ("" if line.startswith(("[result: ", "[session ")) else line)
 
 
 def exit_status(manifest: dict[str, Any]) -> list[str]:
@@ -124,14 +124,15 @@ def exit_status(manifest: dict[str, Any]) -> list[str]:
 
 
 def concerns(manifest: dict[str, Any]) -> str:
-    """`tools denied: --permissions full; codex_review: 1 blocker`: what a person should know about a
-    completed task."""
+    """`tools denied: Bash (--permissions full allows more); codex_review: 1 blocker`: what a person should
+    know about a completed task."""
     objected = objections.in_words(manifest.get("concerns") or ())
     denied: list[dict[str, str]] = manifest.get("denied") or []
     if not denied or manifest["status"] != Status.COMPLETED:
         return objected
-    allow = denied[0]["allow"]
-    told = f"tools denied: --permissions {allow}" if allow else "tools denied"
+    allow, tools = denied[0]["allow"], denied[0].get("tools") or ""
+    told = f"tools denied: {tools}" if tools else "tools denied"
+    told += f" (--permissions {allow} allows more)" if allow else ""
     return f"{told}; {objected}" if objected else told
 
 

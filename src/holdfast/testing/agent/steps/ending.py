@@ -41,22 +41,24 @@ def linger(play: Play, *, s: float | str = "forever") -> None:
     play.pause(s)
 
 
-def rate_limit(
-    play: Play, *, text: str = "API Error: Request rejected (429) · limit", resets_in_s: float | None = None
-) -> None:
+def rate_limit(play: Play, *, text: str = "limit", resets_in_s: float | None = None) -> None:
     """Give up because of a limit of the model's server, as the CLI does: a result, and exit status 1. With
     `resets_in_s`, the message says when the limit ends."""
     resets = "" if resets_in_s is None else f" · resets at {int(time.time() + resets_in_s)}"
-    play.dialect.rate_limited(text + resets)
+    play.dialect.rate_limited(_refusal("API Error: Request rejected (429)", text) + resets)
     play.leave(1)
 
 
-def unauthorized(
-    play: Play, *, text: str = "Failed to authenticate. API Error: 401 authentication_error"
-) -> None:
+def unauthorized(play: Play, *, text: str = "authentication_error") -> None:
     """Give up because the login is not valid (401): a result, and exit status 1."""
+    text = _refusal("Failed to authenticate. API Error: 401", text)
     play.dialect.result(text=text, is_error=True, api_error_status=401)
     play.leave(1)
+
+
+def _refusal(says: str, text: str) -> str:
+    """What the CLI says before its server's text, which tells the kind of the error. A text may have it."""
+    return text if "API Error: " in text else f"{says} · {text}"
 
 
 def kill_group(play: Play, *, signal: str = "KILL") -> None:

@@ -167,7 +167,7 @@ def _statistics(statistics: dict[str, Any]) -> list[str]:
         amounts.plural(statistics["interrupts"], "interrupt")
         + _percent(statistics["interrupt_rate"], ", in {} of tasks")
         + f"; {amounts.plural(statistics['retries'], 'retry')}",
-        f"{amounts.plural(statistics['iterations_per_hour'] or 0, 'task')} an hour, "
+        f"{amounts.plural(round(statistics['iterations_per_hour'] or 0, 1), 'task')} an hour, "
         + ("no duration yet" if average is None else f"{clock.words(average)} on average"),
         amounts.usage(statistics["api_usage"]),
         amounts.plural(tools["total"], "tool call") + (f": {names}" if names else ""),

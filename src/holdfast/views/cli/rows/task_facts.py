@@ -33,7 +33,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
     rows = [
         ("task", manifest["task_id"]),
         ("name", manifest.get("task_name") or ""),
-        ("labels", _labels(manifest)),
+        *named_rows("labels", [_labels(manifest)] if manifest.get("labels") else []),
         *_state(manifest),
         *_concerns(manifest),
         *_queue(task),
@@ -50,6 +50,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *_attempts(packet, manifest),
         *_times(task, now),
         ("usage", _usage(manifest)),
+        *_budget(task),
     ]
     if is_ended:
         rows += named_rows("exit", describe.exit_status(manifest))
@@ -246,6 +247,23 @@ def _times(task: Detail, now: float) -> list[tuple[str, str]]:
     if manifest.get("deadline_at") and not ended:
         rows.append(("deadline", amounts.second(manifest["deadline_at"])))
     return rows
+
+
+def _budget(task: Detail) -> list[tuple[str, str]]:
+    """The budgets that a person set, and whether one was exceeded: some programs report their cost only at
+    the end."""
+    lines: list[str] = []
+    for each in task.budgets:
+        if each.limit is None or each.name not in ("cost_usd", "tokens"):
+            continue
+        is_money = each.name == "cost_usd"
+        limit = f"${each.limit:.2f}" if is_money else f"{amounts.short(each.limit)} tokens"
+        used = (
+            "unknown" if each.used is None else f"${each.used:.2f}" if is_money else amounts.short(each.used)
+        )
+        is_over = each.used is not None and each.used > each.limit
+        lines.append(f"{used} of {limit}" + (", exceeded" if is_over else ""))
+    return named_rows("budget", lines)
 
 
 def _usage(manifest: dict[str, Any]) -> str:
