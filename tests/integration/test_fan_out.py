@@ -53,6 +53,8 @@ def test_items_are_worked_on_apart_and_merged_together() -> None:
         assert child.status() == "completed"
         spec = child.events("task.created")[0]["spec"]
         assert (spec["parent"], spec["queue"]["pool"]) == (task.id, "default")
+    listed = holdfast("ls", "-q", "--label", "fan-out=f1").stdout.split()
+    assert sorted(listed) == ["f1", "f1.a", "f1.b", "f1.c"]
     assert holdfast("apply", task.id).returncode == 0
     assert os.path.exists(os.path.join(repo.path, "c.txt"))
 

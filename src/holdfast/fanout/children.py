@@ -9,6 +9,7 @@ from holdfast.failpoints import failpoint
 from holdfast.fanout.decide import Child
 from holdfast.model import events as ev
 from holdfast.model import permissions
+from holdfast.model.fan_out import LABEL
 from holdfast.model.record import Record
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import TaskSpec, short_name
@@ -76,6 +77,7 @@ def make(parent: Packet, task_id: str, work: Work) -> None:
             task_id=task_id,
             task_name=short_name(title),
             goal=title,
+            labels={**work.shared.labels, LABEL: parent.task_id},
             parent=parent.task_id,
             base=task_worktree.branch_of(parent),
             limits=_part(work.shared.limits, work.part),

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 #: States of an item: its task is not merged yet, it is on the branch, or it was given up.
 OPEN, MERGED, LEFT_OUT = "open", "merged", "left_out"
+#: The label of a fan-out and of its tasks; its value is the id of the parent.
+LABEL = "fan-out"
 #: The id of the task that writes the plan, if an agent does. No item has it.
 PLANNER = "plan"
 

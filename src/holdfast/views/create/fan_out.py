@@ -8,6 +8,7 @@ from holdfast import ids, paths
 from holdfast.agents import registry
 from holdfast.errors import UsageError
 from holdfast.model import work_plan
+from holdfast.model.fan_out import LABEL
 from holdfast.model.spec import FanOutSpec, Limits, StageSpec, TaskSpec, short_name
 from holdfast.store.layout import Home
 from holdfast.views.create import from_options, place, start
@@ -97,7 +98,7 @@ def _parent(fan_out: FanOutSpec, options: TaskOptions, child: TaskSpec, goal: st
         task_id=task_id,
         task_name=name,
         goal=goal,
-        labels=child.labels,
+        labels={**child.labels, LABEL: task_id},
         agent="command",
         command=[sys.executable, "-I", "-m", "holdfast.fanout"],
         project_dir=child.project_dir,
