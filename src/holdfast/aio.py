@@ -112,6 +112,10 @@ class Task:
         """As `holdfast.Task.interrupt`."""
         await asyncio.to_thread(self.blocking.interrupt, question)
 
+    async def retry(self, message: str = "", *, stage: str | None = None, reset: bool = False) -> None:
+        """As `holdfast.Task.retry`."""
+        await asyncio.to_thread(self.blocking.retry, message, stage=stage, reset=reset)
+
     async def stop(self, reason: str = "", *, now: bool = False) -> None:
         """As `holdfast.Task.stop`."""
         await asyncio.to_thread(self.blocking.stop, reason, now=now)

@@ -110,6 +110,16 @@ def test_stop_interrupt_and_failures() -> None:
     task.stop()  # it has ended: nothing happens
 
 
+def test_a_failed_task_is_retried() -> None:
+    task = holdfast.run(command=["sh", "-c", "test -e go"])
+    assert task.wait(timeout_s=LIMIT_S).status == "failed"
+    kin.go()
+    task.retry("try again")
+    assert task.wait(timeout_s=LIMIT_S).status == "completed"
+    with pytest.raises(errors.RequestRefused):
+        task.retry(stage="no_such_stage")
+
+
 def test_a_program_with_threads_is_not_forked_and_has_no_children() -> None:
     """The runner must not be a copy of the program, nor its child."""
     program = """

@@ -137,6 +137,16 @@ class Task:
         """Stop its agent until somebody answers. Returns when that is under way."""
         self._ask("interrupt", reason=question)
 
+    def retry(self, message: str = "", *, stage: str | None = None, reset: bool = False) -> None:
+        """Run it again after its end, with the environment of this process: what is not done, or all from a
+        stage on. With `reset`, paid calls and failures of a packet count from zero again."""
+        from holdfast.views.create import again
+
+        chosen = {"message": message or None, "from": stage, "reset": reset}
+        options: dict[str, Any] = {"deadline": None, "permissions": None, "set": [], **chosen}
+        requests.send_request(self.packet, "retry", again.args_of(self.packet, options))
+        again.list_again(self.packet, talk=_ignore)
+
     def stop(self, reason: str = "", *, now: bool = False) -> None:
         """Stop it: it ends as `killed`. Returns when that is under way; `wait` waits for the end.
 
@@ -171,3 +181,7 @@ def read_events(reader: EventReader) -> Iterator[Event]:
             cursor=cursor,
             data=MappingProxyType(event),
         )
+
+
+def _ignore(text: str) -> None:
+    """What `retry` would print about the queue: the state of the task has it."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
-from holdfast.agents import registry
-from holdfast.errors import NotPossible
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import environment, limits, load
-from holdfast.store.digest import sha256
+from holdfast.packet import limits
 from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.parse.task_options import PERMISSIONS
 from holdfast.views.cli.show import out
+from holdfast.views.create import again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.store.layout import Packet
 
 COMMAND = Command(
     name="retry",
@@ -75,57 +70,8 @@ def run(values: dict[str, Any]) -> int:
         fits=lambda row: row["status"] in ENDS,
         by_all=lambda row: row["status"] in (Status.FAILED, Status.ABANDONED),
     )
-    sent = requests.send_all(chosen.packets, "retry", lambda packet: _args(packet, values))
+    sent = requests.send_all(chosen.packets, "retry", lambda packet: again.args_of(packet, values))
     for packet in sent.accepted:
-        _list_again(packet)
+        again.list_again(packet, talk=out.talk)
     request.confirm_going(sent.accepted, "runs again", as_json=values["json"])
     return chosen.status or request.complain(sent)
-
-
-def _args(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
-    spec = load.fold(packet).spec
-    args: dict[str, Any] = {
-        name: values[name]
-        for name in ("message", "from", "deadline", "permissions")
-        if values[name] is not None
-    }
-    if values["reset"]:
-        args["reset"] = True
-    if values["set"]:
-        from holdfast.pipeline.define import amend
-
-        amend.read(spec, values["set"])  # reject a bad value before anything is sent
-        args["set"] = values["set"]
-    able = registry.adapter(spec.agent).capabilities
-    args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
-    if spec.env_file is not None:
-        args["env"]["env"].update(_from_file(spec.env_file, spec.trust.get("env_file")))
-    return args
-
-
-def _list_again(packet: Packet) -> None:
-    """List it among the tasks that have not ended, and queue a task of the queue again. If this command is
-    killed before, the keeper finds it among the ended ones."""
-    from holdfast.store import index
-
-    index.update(packet.home, load.read_manifest(packet))
-    if load.fold(packet).spec.queue is not None and not os.path.exists(packet.home.down):
-        from holdfast.views.create import enqueue
-
-        enqueue.wake_keeper(packet.home, talk=out.talk)
-
-
-def _from_file(path: str, trusted: object) -> dict[str, str]:
-    """The variables of an environment file. That of a project must be the one that was trusted: an agent may
-    have changed it."""
-    if trusted is None:
-        return environment.read_file(path)
-    from holdfast.config import project
-
-    data = project.named_file(path)
-    if data is None or sha256(data) != trusted:
-        raise NotPossible(
-            f"{path} is not the environment file that you trusted for this task",
-            hint="restore it, or trust the project and create the task again",
-        )
-    return environment.read_file(path, data)

@@ -1,0 +1,70 @@
+"""Run an ended task again, with the current environment: the old one was deleted when the task ended."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.agents import registry
+from holdfast.errors import NotPossible
+from holdfast.packet import environment, load
+from holdfast.store.digest import sha256
+from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.views.create.new_task import Talk
+
+
+def args_of(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the request `retry`: what the options change, and the environment of this process.
+
+    Raises UsageError for a bad value, NotPossible for an environment file that was not trusted.
+    """
+    spec = load.fold(packet).spec
+    args: dict[str, Any] = {
+        name: values[name]
+        for name in ("message", "from", "deadline", "permissions")
+        if values[name] is not None
+    }
+    if values["reset"]:
+        args["reset"] = True
+    if values["set"]:
+        from holdfast.pipeline.define import amend
+
+        amend.read(spec, values["set"])  # reject a bad value before anything is sent
+        args["set"] = values["set"]
+    able = registry.adapter(spec.agent).capabilities
+    args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
+    if spec.env_file is not None:
+        args["env"]["env"].update(_from_file(spec.env_file, spec.trust.get("env_file")))
+    return args
+
+
+def list_again(packet: Packet, *, talk: Talk) -> None:
+    """List it among the tasks that have not ended, and queue a task of the queue again. If this process is
+    killed before, the keeper finds it among the ended ones."""
+    from holdfast.store import index
+
+    index.update(packet.home, load.read_manifest(packet))
+    if load.fold(packet).spec.queue is not None and not os.path.exists(packet.home.down):
+        from holdfast.views.create import enqueue
+
+        enqueue.wake_keeper(packet.home, talk=talk)
+
+
+def _from_file(path: str, trusted: object) -> dict[str, str]:
+    """The variables of an environment file. That of a project must be the one that was trusted: an agent may
+    have changed it."""
+    if trusted is None:
+        return environment.read_file(path)
+    from holdfast.config import project
+
+    data = project.named_file(path)
+    if data is None or sha256(data) != trusted:
+        raise NotPossible(
+            f"{path} is not the environment file that you trusted for this task",
+            hint="restore it, or trust the project and create the task again",
+        )
+    return environment.read_file(path, data)
