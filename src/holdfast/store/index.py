@@ -160,7 +160,7 @@ class Index:
         manifest_of, now = self.home.manifest_of, clock.now()
         for task_id, text, stamp in self._connection.execute(query).fetchall():
             if not stamp or stamp != _stamp(manifest_of(task_id), now):
-                found = _row(self.home, task_id)
+                found = read_row(self.home, task_id)
                 if found is None:
                     continue  # removed meanwhile
                 row, stamp = found
@@ -271,7 +271,7 @@ class Index:
         for task_id, inode in on_disk.items():
             # A different directory under the same id is a different task.
             if in_index.get(task_id) != inode:
-                found = _row(self.home, task_id)
+                found = read_row(self.home, task_id)
                 if found is not None:
                     row, stamp = found
                     text = quick_json.dumps(row)
@@ -401,7 +401,7 @@ def _inode(home: Home, task_id: str) -> int:
         return 0
 
 
-def _row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
+def read_row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
     """The row of a packet: from its manifest, else from its journal, else one that says what is wrong.
 
     And the stamp of the manifest, if it is from there. None if there is no packet. The id is that of the

@@ -20,6 +20,7 @@ SECTIONS = {
         "wait",
         "digest",
         "attach",
+        "top",
         "stop",
         "interrupt",
         "resume",

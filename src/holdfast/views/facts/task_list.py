@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.status import ENDS, Status
 from holdfast.store import lock as locks
 from holdfast.store import tail
-from holdfast.store.index import Index
+from holdfast.store.index import Index, read_row
 from holdfast.store.layout import Home
 from holdfast.views.text import amounts, describe
 
@@ -40,11 +40,11 @@ def tasks(home: Home, *, everything: bool, state: str | None) -> list[dict[str, 
 
 
 def one(home: Home, task_id: str) -> dict[str, Any]:
-    """The short manifest of one task. Raises NotFound, CorruptFile."""
-    from holdfast.packet import load
-    from holdfast.store.index import short
-
-    row = short(load.read_manifest(home.packet(task_id)))
+    """One task as in `tasks`, read from its packet: for a view that shows a change. Raises NotFound."""
+    found = read_row(home, task_id)
+    if found is None:
+        raise NotFound(f"there is no task {task_id}")
+    row = found[0]
     row["runner_gone"] = row["status"] not in ENDS and _is_runner_gone(home, row)
     return row
 

@@ -1,0 +1,40 @@
+"""holdfast top: all tasks on the terminal, live."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast import paths
+from holdfast.errors import NotPossible, UsageError
+from holdfast.store.layout import Home
+from holdfast.views.cli.parse.command_spec import Command
+from holdfast.views.cli.show import terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="top",
+    summary="Watch and steer all tasks on the terminal.",
+    description="Shows the groups of 'holdfast ls', live: what needs you, working, waiting, queued, ended. "
+    "Enter opens a task: its log, timeline, events, changes and gates. Keys stop, interrupt, answer, approve "
+    "and retry it; '?' lists them. Quitting affects no task. Needs Textual: pip install 'holdfast[tui]'.",
+    examples=("holdfast top",),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Show the tasks until the person quits."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or terminal.is_dumb():
+        raise UsageError("'top' needs a terminal", hint="'holdfast ls' prints the tasks once")
+    try:
+        from holdfast.views.tui.app import TopApp
+    except ImportError as error:
+        if not (error.name or "").startswith(("textual", "rich")):
+            raise
+        raise NotPossible(
+            "'top' needs Textual, which is not installed", hint="pip install 'holdfast[tui]'"
+        ) from error
+    TopApp(Home(paths.home())).run()
+    return 0

@@ -1,0 +1,133 @@
+"""The tasks of a home as lines of a list: grouped, sorted, filtered. No I/O."""
+
+from __future__ import annotations
+
+from holdfast.views.text import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    Row = dict[str, Any]
+
+#: By what tasks are sorted inside their group, largest or newest first; by name, in alphabetical order.
+SORTS = ("age", "name", "cost", "tokens")
+
+
+class Heading:
+    """The first line of a group."""
+
+    def __init__(self, group: str, count: int) -> None:
+        self.group, self.count = group, count
+
+
+class Board:
+    """All tasks that are shown, and the lines of the list."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+        self._lines: list[Heading | str] | None = None
+        self.sort = SORTS[0]
+        self.filter = ""
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def get(self, task_id: str) -> Row | None:
+        """The row of a task; None if it is not on the board."""
+        return self._rows.get(task_id)
+
+    def fill(self, rows: Iterable[Row]) -> None:
+        """Replace everything."""
+        self._rows = {row["task_id"]: row for row in rows}
+        self._lines = None
+
+    def put(self, task_id: str, row: Row | None) -> bool:
+        """Change one task, or remove it with None. Returns whether the lines may have changed places."""
+        old = self._rows.pop(task_id, None)
+        if row is not None:
+            self._rows[task_id] = row
+        if old is None and row is None:
+            return False
+        if old is not None and row is not None and self._place(old) == self._place(row):
+            return False
+        self._lines = None
+        return True
+
+    def sort_next(self) -> str:
+        """Sort by the next criterion, and return it."""
+        self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        self._lines = None
+        return self.sort
+
+    def narrow(self, text: str) -> None:
+        """Show only tasks in which each word of `text` occurs: in id, state, agent, goal or labels."""
+        self.filter = text.casefold()
+        self._lines = None
+
+    @property
+    def lines(self) -> list[Heading | str]:
+        """Headings and the ids of tasks, from the top."""
+        if self._lines is None:
+            self._lines = self._arranged()
+        return self._lines
+
+    def counts(self) -> dict[str, int]:
+        """Tasks of each group, whatever the filter."""
+        counts: dict[str, int] = dict.fromkeys(describe.GROUPS, 0)
+        for row in self._rows.values():
+            counts[describe.group(row)] += 1
+        return counts
+
+    def _arranged(self) -> list[Heading | str]:
+        groups: dict[str, list[Row]] = {name: [] for name in describe.GROUPS}
+        words = self.filter.split()
+        for row in self._rows.values():
+            if not words or _matches(row, words):
+                groups[describe.group(row)].append(row)
+        lines: list[Heading | str] = []
+        key = _KEYS[self.sort]
+        for name, rows in groups.items():
+            if rows:
+                # Twice, because sorting is stable: equal tasks keep the order of their ids.
+                rows.sort(key=lambda row: row["task_id"])
+                rows.sort(key=key, reverse=self.sort != "name")
+                lines.append(Heading(name, len(rows)))
+                lines += [row["task_id"] for row in rows]
+        return lines
+
+    def _place(self, row: Row) -> tuple[Any, ...]:
+        """What decides where a task is listed."""
+        searched = _searched(row) if self.filter else ""
+        return describe.group(row), _KEYS[self.sort](row), searched
+
+
+def _matches(row: Row, words: list[str]) -> bool:
+    text = _searched(row)
+    return all(word in text for word in words)
+
+
+def _searched(row: Row) -> str:
+    named: dict[str, str] = row.get("labels") or {}
+    labels = " ".join(f"{name}={value}" for name, value in named.items())
+    parts = (row["task_id"], describe.state(row), row.get("agent"), row.get("stage"), row.get("goal"), labels)
+    return " ".join(str(part) for part in parts if part).casefold()
+
+
+def _cost(row: Row) -> float:
+    usage: dict[str, float | None] = row.get("usage") or {}
+    return usage.get("cost_usd") or 0.0
+
+
+def _tokens(row: Row) -> int:
+    usage: dict[str, int | None] = row.get("usage") or {}
+    return (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+
+
+_KEYS: dict[str, Callable[[Row], Any]] = {
+    "age": lambda row: row.get("started_at") or "",
+    "name": lambda row: row["task_id"],
+    "cost": _cost,
+    "tokens": _tokens,
+}

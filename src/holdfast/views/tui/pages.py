@@ -1,0 +1,166 @@
+"""The pages of one task as lines of text: head, timeline, events, diff, gates. They draw nothing."""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.errors import HoldfastError
+from holdfast.views.facts import diff as diffs
+from holdfast.views.facts import timeline
+from holdfast.views.text import amounts, describe, event_lines
+from holdfast.views.tui import columns, styles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rich.style import Style
+
+    from holdfast.store.layout import Packet
+    from holdfast.views.facts.detail import Detail
+
+    Line = tuple[str, Style]
+
+_BAR_COLUMNS = 30
+_OF_SPAN = {
+    "attempt": styles.GOOD,
+    "chore": styles.DIM,
+    "wait": styles.WARNING,
+    "interrupt": styles.QUESTION,
+    "queue": styles.HINT,
+}
+_BAD_MARKS = frozenset({"crash", "hang", "limit"})
+_OF_DIFF = {"+": styles.GOOD, "-": styles.BAD, "@": styles.HINT}
+
+
+def head(detail: Detail, now: float) -> list[Line]:
+    """What matters most: state, question, usage, what to do next."""
+    manifest = detail.manifest
+    state = describe.state(manifest)
+    parts = [
+        state,
+        str(manifest.get("agent") or "-"),
+        f"stage {manifest['stage']}" if manifest.get("stage") else "",
+        columns.elapsed(describe.elapsed_s(manifest, now)),
+        amounts.usage(manifest.get("usage")),
+    ]
+    lines: list[Line] = [("  ".join(part for part in parts if part), styles.STATES.get(state, styles.PLAIN))]
+    if reason := describe.reason(manifest, now):
+        lines.append((reason, styles.PLAIN))
+    if stages := _stages(detail):
+        lines.append((stages, styles.DIM))
+    if detail.question is not None:
+        lines.append((f"asks: {detail.question.question}", styles.QUESTION))
+    if said := manifest.get("last_words"):
+        lines.append((f"says: {' '.join(str(said).split())}", styles.PLAIN))
+    if concerns := describe.concerns(manifest):
+        lines.append((concerns, styles.WARNING))
+    steps = detail.next.steps
+    if steps:
+        lines.append((f"next: {steps[0].command}  ({steps[0].does})", styles.HINT))
+    return lines
+
+
+def _stages(detail: Detail) -> str:
+    signs = {"done": "✓", "active": "▶", "failed": "✗", "eliminated": "–"}
+    rows: list[dict[str, Any]] = detail.manifest.get("stages") or []
+    if len(rows) < 2:
+        return ""
+    return "  ".join(f"{signs.get(row['state'], '·')} {row['name']}" for row in rows)
+
+
+def timeline_page(packet: Packet, now: float) -> list[Line]:
+    """Spans as bars on a common time axis, with the marks between them."""
+    found = timeline.gather(packet)
+    spans, marks = found["spans"], found["marks"]
+    times: list[float] = [clock.parse_iso(mark["at"]) for mark in marks]
+    for span in spans:
+        times += [clock.parse_iso(span["begin"]), clock.parse_iso(span["end"]) if span["end"] else now]
+    if not times:
+        return [("nothing has happened yet", styles.DIM)]
+    first, last = min(times), max(times)
+    scale = _BAR_COLUMNS / max(last - first, 0.001)
+    items = [(clock.parse_iso(span["begin"]), _span_line(span, first, scale, now)) for span in spans]
+    items += [(clock.parse_iso(mark["at"]), _mark_line(mark, first, scale)) for mark in marks]
+    return [line for _, line in sorted(items, key=lambda item: item[0])]
+
+
+def _span_line(span: dict[str, Any], first: float, scale: float, now: float) -> Line:
+    begin = clock.parse_iso(span["begin"])
+    end = clock.parse_iso(span["end"]) if span["end"] else now
+    left = min(_BAR_COLUMNS - 1, int((begin - first) * scale))
+    length = max(1, min(_BAR_COLUMNS - left, round((end - begin) * scale)))
+    bar = (" " * left + "━" * length).ljust(_BAR_COLUMNS)
+    what = span["kind"]
+    if span.get("stage"):
+        what = f"{span.get('chore') or what} {span.get('attempt')} of {span['stage']}"
+    told = [what, span.get("agent"), span.get("mode"), columns.elapsed(end - begin), span.get("outcome")]
+    told += [span.get("reason")]
+    if span["end"] is None:
+        told.append("now")
+    text = "  ".join(str(part) for part in told if part)
+    style = styles.BAD if span.get("outcome") in ("crashed", "hung") else _OF_SPAN.get(span["kind"])
+    return f"{clock.local(span['begin'], '%H:%M:%S')} {bar} {text}", style or styles.PLAIN
+
+
+def _mark_line(mark: dict[str, Any], first: float, scale: float) -> Line:
+    left = min(_BAR_COLUMNS - 1, int((clock.parse_iso(mark["at"]) - first) * scale))
+    bar = (" " * left + "◆").ljust(_BAR_COLUMNS)
+    facts = {name: value for name, value in mark.items() if name not in ("kind", "at")}
+    told = " ".join(f"{name}={value}" for name, value in facts.items() if value not in (None, "", [], False))
+    is_bad = mark["kind"] in _BAD_MARKS or mark.get("passed") is False
+    text = f"{clock.local(mark['at'], '%H:%M:%S')} {bar} {mark['kind']}  {told}".rstrip()
+    return text, styles.BAD if is_bad else styles.BOLD
+
+
+def events_page(events: Iterable[dict[str, Any]]) -> list[Line]:
+    """Events of the journal, one per line."""
+    return [(event_lines.line(event), _of_event(event)) for event in events]
+
+
+def _of_event(event: dict[str, Any]) -> Style:
+    kind = str(event.get("type"))
+    if kind in ("agent.error", "attempt.void", "request.refused", "journal.forged"):
+        return styles.BAD
+    if kind == "task.moved":
+        return styles.STATES.get(str(event.get("new")), styles.BOLD)
+    return styles.DIM if kind.startswith("agent.") else styles.PLAIN
+
+
+def diff_page(packet: Packet) -> list[Line]:
+    """What the task changed. Runs git."""
+    try:
+        diff = diffs.diff(packet.home, packet.task_id)
+    except HoldfastError as error:
+        return [(str(error), styles.DIM)]
+    if not diff.files:
+        return [("no changes", styles.DIM)]
+    count = amounts.plural(len(diff.files), "file")
+    lines: list[Line] = [(f"{count}, +{diff.added} -{diff.deleted}", styles.BOLD)]
+    for file in diff.files:
+        counted = "binary" if file.is_binary else f"+{file.added} -{file.deleted}"
+        lines.append(("", styles.PLAIN))
+        lines.append((f"{file.kind} {file.path}  {counted}", styles.BOLD))
+        if file.left_out:
+            lines.append((f"not shown: {file.left_out}", styles.DIM))
+        for hunk in file.hunks:
+            lines.append((f"@@ {hunk.old_start} → {hunk.new_start} {hunk.section}".rstrip(), styles.HINT))
+            lines += [(text, _OF_DIFF.get(text[:1], styles.PLAIN)) for text in hunk.lines]
+    lines += [(f"outside its scope: {path}", styles.WARNING) for path in diff.left_out]
+    return lines
+
+
+def gates_page(detail: Detail) -> list[Line]:
+    """What each gate concluded, the last one first."""
+    lines: list[Line] = []
+    for gate in reversed(detail.gates):
+        result = "passed" if gate.passed else f"failed: {gate.failed}"
+        at = clock.local(gate.at, "%H:%M:%S")
+        style = styles.GOOD if gate.passed else styles.BAD
+        lines.append((f"{at} {gate.stage}, attempt {gate.attempt}: {result}", style))
+        lines += [(f"  {'✓' if check.passed else '✗'} {check.name}", styles.PLAIN) for check in gate.checks]
+        lines += [(f"  {reason}", styles.PLAIN) for reason in gate.reasons]
+        lines += [(f"  warning: {warning}", styles.WARNING) for warning in gate.warnings]
+        lines += [(f"    {line}", styles.DIM) for line in gate.evidence.splitlines()]
+        lines.append(("", styles.PLAIN))
+    return lines or [("no gate has judged anything yet", styles.DIM)]
