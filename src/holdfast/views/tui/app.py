@@ -116,7 +116,7 @@ class TopScreen(Screen[None]):
 
     def on_task_list_opened(self, event: TaskList.Opened) -> None:
         """Show one task."""
-        self.app.push_screen(TaskScreen(self._home, event.task_id))
+        self.app.push_screen(TaskScreen(self._home, event.task_id))  # pyright: ignore[reportUnknownMemberType] (generic)
 
 
 class TopApp(App[None]):

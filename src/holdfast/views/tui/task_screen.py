@@ -118,7 +118,7 @@ class TaskScreen(Screen[None]):
     def _load_diff(self) -> None:
         """In a thread: git may take long."""
         lines = pages.diff_page(self._packet)
-        self.app.call_from_thread(self._view("diff").show, lines)
+        self.app.call_from_thread(self._view("diff").show, lines)  # pyright: ignore[reportUnknownMemberType]
 
     # ── keys ──
 
@@ -143,7 +143,7 @@ class TaskScreen(Screen[None]):
 
     def action_back(self) -> None:
         """To the list."""
-        self.app.pop_screen()
+        self.app.pop_screen()  # pyright: ignore[reportUnknownMemberType]
 
     def action_search(self) -> None:
         """Ask for a text, and go to it."""
@@ -153,7 +153,7 @@ class TaskScreen(Screen[None]):
                 self._searched = text
                 self.action_find(1)
 
-        self.app.push_screen(dialogs.Ask(f"Search in {self._page}:"), search)
+        self.app.push_screen(dialogs.Ask(f"Search in {self._page}:"), search)  # pyright: ignore[reportUnknownMemberType]
 
     def action_find(self, step: int) -> None:
         """Go to the next match; in a log, also to one that is not loaded yet."""
