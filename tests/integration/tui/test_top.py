@@ -61,7 +61,7 @@ def drive(steps: Steps, *, columns: int = 100, lines: int = 24) -> None:
 
     async def run() -> None:
         app = TopApp(Home(os.environ["HOLDFAST_HOME"]))
-        async with app.run_test(size=(columns, lines)) as pilot:
+        async with app.run_test(size=(columns, lines), notifications=True) as pilot:
             screen = Screen(app, pilot)
             await screen.until("holdfast  ")
             await steps(screen)
@@ -270,7 +270,7 @@ def test_an_ended_task_is_retried_and_a_refusal_is_shown() -> None:
         await screen.press("r")
         await screen.until("Run it again?")
         await screen.press("enter")
-        await screen.until("--from")
+        await screen.until("cannot retry it")
 
     drive(steps)
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: Changes within this time are drawn together.
 _TOGETHER_S = 0.05
 _TICK_S = 1.0
+#: How long the answer to a request is shown.
+_TOLD_S = 10.0
 
 
 class TopScreen(Screen[None]):
@@ -321,7 +323,7 @@ class TopApp(App[None]):
             except HoldfastError as error:
                 told = f"{error}; {error.hint}" if error.hint else str(error)
                 severity = "error"
-            self.call_from_thread(self.notify, shown(told), severity=severity, markup=False)
+            self.call_from_thread(self.notify, shown(told), severity=severity, timeout=_TOLD_S, markup=False)
 
         self.run_worker(work, thread=True, group="requests")
 
