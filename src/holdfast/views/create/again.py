@@ -26,11 +26,11 @@ def args_of(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
     args: dict[str, Any] = {
         name: values[name]
         for name in ("message", "from", "deadline", "permissions")
-        if values[name] is not None
+        if values.get(name) is not None
     }
-    if values["reset"]:
+    if values.get("reset"):
         args["reset"] = True
-    if values["set"]:
+    if values.get("set"):
         from holdfast.pipeline.define import amend
 
         amend.read(spec, values["set"])  # reject a bad value before anything is sent
