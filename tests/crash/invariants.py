@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from itertools import combinations, groupby
+from itertools import combinations, groupby, pairwise
 from typing import Any
 
 from holdfast.agents import registry
@@ -21,6 +21,7 @@ from holdfast.packet import inbox, load
 from holdfast.store import journal
 from holdfast.store import lock as locks
 from holdfast.store.layout import AttemptDir
+from holdfast.store.log_index import LogIndex
 from holdfast.testing import SessionMemory
 from tests.crash.drive import Case
 from tests.support import processes
@@ -91,6 +92,7 @@ def _check(case: Case, end: Status, retries: int | None) -> Task:
     _check_requests(case, events)
     _check_attempts(case, events, task.spec)
     _check_output(case, events, task.spec)
+    _check_times(case)
     _check_stages(events, task.spec)
     _check_markers(case, task, events)
     _check_gates(case, task, events)
@@ -220,6 +222,22 @@ def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
     ]
     journalled.sort(key=lambda event: event[1])  # stable: of each attempt in their order
     assert journalled == said, f"journalled were {journalled}, the agents said {said}"
+
+
+def _check_times(case: Case) -> None:
+    """output.idx has whole records, in order, and the last one has the whole log."""
+    data, size = _bytes(case.packet.output_index), len(_bytes(case.packet.output_log))
+    assert len(data) % 32 == 0, f"output.idx has {len(data)} bytes"
+    index = LogIndex(case.packet.output_index)
+    try:
+        points = [point for byte in range(size) if (point := index.at_byte(byte)) is not None]
+        assert len(points) == size, f"the times of {size - len(points)} bytes are unknown"
+        for before, after in pairwise(points):
+            assert (before.at, before.log_bytes) <= (after.at, after.log_bytes), "output.idx is not in order"
+            assert before.journal_bytes <= after.journal_bytes, "output.idx is not in order"
+        assert not points or points[-1].log_bytes == size, "output.idx knows lines that are not in output.log"
+    finally:
+        index.close()
 
 
 def _printed(
