@@ -12,6 +12,7 @@ from holdfast.agents import registry
 from holdfast.model import events as ev
 from holdfast.model import execution, manifest, readable
 from holdfast.model.attempt import Attempt
+from holdfast.model.event import Event
 from holdfast.model.fold import apply
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.spec import TaskSpec
@@ -103,7 +104,7 @@ def _check(case: Case, end: Status, retries: int | None) -> Task:
     return task
 
 
-def _check_journal(case: Case, events: list[ev.Event]) -> None:
+def _check_journal(case: Case, events: list[Event]) -> None:
     with open(case.packet.journal, "rb") as file:
         lines = file.read().splitlines(keepends=True)
     assert all(line.endswith(b"\n") for line in lines), "the journal ends in half a line"
@@ -115,7 +116,7 @@ def _check_journal(case: Case, events: list[ev.Event]) -> None:
     assert not [event for event in events if isinstance(event, ev.Unknown)]
 
 
-def _check_moves(events: list[ev.Event]) -> None:
+def _check_moves(events: list[Event]) -> None:
     """Only moves of the table, and each run ends once."""
     task, ends = Task(), 0
     for event in events:
@@ -130,7 +131,7 @@ def _check_moves(events: list[ev.Event]) -> None:
     assert ends == runs, f"{runs} runs ended {ends} times"
 
 
-def _check_requests(case: Case, events: list[ev.Event]) -> None:
+def _check_requests(case: Case, events: list[Event]) -> None:
     answers = [event.request for event in events if isinstance(event, (ev.RequestApplied, ev.RequestRefused))]
     assert len(set(answers)) == len(answers), f"a request was answered twice: {answers}"
     missing = set(case.requests) - set(answers)
@@ -140,7 +141,7 @@ def _check_requests(case: Case, events: list[ev.Event]) -> None:
     )
 
 
-def _check_attempts(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
+def _check_attempts(case: Case, events: list[Event], spec: TaskSpec) -> None:
     opened = [event for event in events if isinstance(event, ev.AttemptOpened)]
     numbers = [event.attempt for event in opened]
     assert numbers == sorted(set(numbers)), f"attempt numbers are used twice: {numbers}"
@@ -190,7 +191,7 @@ def _batches(opened: list[ev.AttemptOpened], spec: TaskSpec) -> Iterator[list[ev
     yield batch
 
 
-def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
+def _check_output(case: Case, events: list[Event], spec: TaskSpec) -> None:
     """Each line of an attempt is in output.log once, each of its events in the journal once, in order."""
     logged = _bytes(case.packet.output_log).decode().splitlines()
     said: list[tuple[str, int, int]] = []
@@ -259,7 +260,7 @@ def _printed(
     return shown, _bytes(directory.stderr).decode().splitlines()
 
 
-def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
+def _check_stages(events: list[Event], spec: TaskSpec) -> None:
     """In each run, each stage is done at most once, in the order of the pipeline, and not started again.
 
     A repair begins again with the stage that repairs.
@@ -293,7 +294,7 @@ def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
             assert not left, f"{event.stage} was begun before {left} was done"
 
 
-def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
+def _check_markers(case: Case, task: Task, events: list[Event]) -> None:
     """A marker is there only with its evidence, and `_task.done` is there."""
     outcomes = {event.attempt: event.outcome for event in events if isinstance(event, ev.AttemptEnded)}
     marked = {name.removesuffix(".done") for name in os.listdir(case.packet.done) if name[0] not in "._"}
@@ -313,7 +314,7 @@ def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
     assert not os.path.exists(case.packet.env), "the captured environment outlived the task"
 
 
-def _check_gates(case: Case, task: Task, events: list[ev.Event]) -> None:
+def _check_gates(case: Case, task: Task, events: list[Event]) -> None:
     """For a written packet: evidence, journal and gate results agree, and all files of its stages exist."""
     if task.spec.pipeline is None:
         return
