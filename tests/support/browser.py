@@ -32,25 +32,29 @@ def program() -> str:
 
 
 @contextmanager
-def browsing(served: Served, name: str) -> Iterator[Page]:
+def browsing(served: Served, name: str, *, relay: int | None = None) -> Iterator[Page]:
     """A page of the server, let in by the printed address. If the test fails, a picture is kept.
 
-    Fails if the page has an error, or does what its policy forbids.
+    Fails if the page has an error, or does what its policy forbids. `relay`: the browser reaches the server,
+    as localhost, through this port.
     """
-    with _context(served, name) as context:
+    rules = () if relay is None else (f"--host-resolver-rules=MAP localhost:{served.port} 127.0.0.1:{relay}",)
+    with _context(name, *rules) as context:
         page = context.new_page()
-        page.goto(served.address)
+        page.goto(served.address if relay is None else served.address.replace("127.0.0.1", "localhost"))
         page.wait_for_selector("main h1", timeout=WITHIN_MS)
         yield page
 
 
 @contextmanager
-def _context(served: Served, name: str) -> Iterator[BrowserContext]:
+def _context(name: str, *arguments: str) -> Iterator[BrowserContext]:
     chromium = program()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", *arguments]
+        )
         context = browser.new_context(viewport={"width": 1300, "height": 900})
         context.set_default_timeout(WITHIN_MS)
         problems: list[str] = []

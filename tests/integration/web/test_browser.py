@@ -14,6 +14,7 @@ from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.browser import browsing
 from tests.support.packets import Written
+from tests.support.relay import Relay
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 from tests.support.web import Served, serving
@@ -154,23 +155,27 @@ def test_a_task_is_started(home: str) -> None:
 
 def test_a_lost_connection_comes_back_without_missing_or_repeating(served: Served) -> None:
     task = Task.shell(f"echo one; {kin.WAIT} echo two", "--id", "it")
-    with browsing(served, "lost") as page:
-        page.goto(f"{served.base}/task/it?tab=events")
-        page.locator(".state", has_text="running").wait_for()
-        page.locator(".connection.live").wait_for()
-        page.context.set_offline(True)
-        page.locator(".connection.lost").wait_for()
-        kin.go()
-        task.wait_for("completed")
-        page.context.set_offline(False)
-        page.locator(".connection.live").wait_for()
-        page.locator(".state", has_text="completed").wait_for()
-        count = len(task.events())
-        eventually(lambda: page.locator(".events tbody tr").count() == count, 20, "every event, once")
-        page.get_by_role("tab", name="Log").click()
-        page.locator(".lines").get_by_text("two").wait_for()
-        text = page.locator(".lines").inner_text()
-        assert (text.count("one"), text.count("two")) == (1, 1)
+    relay = Relay(served.port)
+    try:
+        with browsing(served, "lost", relay=relay.port) as page:
+            page.goto(f"http://localhost:{served.port}/task/it?tab=events")
+            page.locator(".state", has_text="running").wait_for()
+            page.locator(".connection.live").wait_for()
+            relay.cut()
+            page.locator(".connection.lost").wait_for()
+            kin.go()
+            task.wait_for("completed")
+            relay.restore()
+            page.locator(".connection.live").wait_for()
+            page.locator(".state", has_text="completed").wait_for()
+            count = len(task.events())
+            eventually(lambda: page.locator(".events tbody tr").count() == count, 20, "every event, once")
+            page.get_by_role("tab", name="Log").click()
+            page.locator(".lines").get_by_text("two").wait_for()
+            text = page.locator(".lines").inner_text()
+            assert (text.count("one"), text.count("two")) == (1, 1)
+    finally:
+        relay.close()
 
 
 def test_a_server_that_ends_and_tabs_that_ask_each_other(served: Served) -> None:
