@@ -119,6 +119,7 @@ export function TaskPage({ id }) {
       const at = Number(parameters.get("at"));
       await (parameters.has("at") && at >= 0 ? log.to(at) : log.toEnd()).catch(() => {});
       if (isGone) return;
+      load();
       const seen = new Set();
       source = stream(() => `/api/stream?task=${encodeURIComponent(id)}&log=${log.isAtEnd ? log.end : log.size}`, {
         hello: () => { load(); if (log.isAtEnd && log.marked < 0 && log.end < log.size) log.toEnd(); },
