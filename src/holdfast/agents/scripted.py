@@ -22,7 +22,7 @@ _PERMISSIONS = tuple(Permission(profile=profile, means=_MEANS) for profile in ("
 
 #: As the steps `rate_limit` and `unauthorized` print it.
 _REFUSED = re.compile(r"API Error: (?:Request rejected \()?(4\d\d|5\d\d)\b")
-_RESETS = re.compile(r"resets at (\d{9,11})")
+_RESETS = re.compile(r"resets at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 
 
 class Scripted:
@@ -73,7 +73,7 @@ class Scripted:
         return Outcome(
             kind=api_errors.kind(int(refused[1]), "") or outcome.kind,
             detail=outcome.detail,
-            resets_at=clock.iso(float(resets[1])) if resets is not None else None,
+            resets_at=clock.iso(clock.parse_iso(resets[1])) if resets is not None else None,
         )
 
     def _line(self, spec: LaunchSpec, flag: str) -> Launch:

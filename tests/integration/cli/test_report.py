@@ -127,6 +127,21 @@ def test_work_that_was_applied_is_not_to_be_looked_at_again(home: str) -> None:
     assert facts()["ended"][0]["next"] == "holdfast logs it"
 
 
+def test_a_login_that_was_refused_asks_for_a_login_and_not_for_an_answer() -> None:
+    Task.play(Scenario().unauthorized("Invalid API key"), "--id", "it").wait_for("interrupted")
+    (need,) = facts()["needs"]
+    assert (need["kind"], need["next"]) == ("login", "holdfast resume it")
+    assert "ANSWER" not in holdfast("show", "it").stdout
+
+
+def test_what_was_archived_needs_nobody() -> None:
+    Task.shell("exit 3", "--id", "bad").wait_for("failed")
+    assert [need["task_id"] for need in facts()["needs"]] == ["bad"]
+    assert holdfast("archive", "bad").returncode == 0
+    assert facts()["needs"] == []
+    assert [row["task_id"] for row in facts()["ended"]] == ["bad"]
+
+
 def test_markdown_and_html_are_safe_to_publish() -> None:
     evil = "<script>alert(1)</script> [x](javascript:alert(2)) *a* `b` | c"
     asked = Task.shell(kin.WAIT, "--id", "asked")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Alert = tuple[str, str]
 
 _REASON_BYTES = 2000
+#: States of started tasks of the queue that use no slot.
+_WITHOUT_SLOT = ("waiting", "interrupted")
 #: Levels of urgency, the most urgent first: broken, and it does not mend itself; a person is asked; to be
 #: looked at when there is time.
 URGENT, QUESTION, NOTE = LEVELS = ("urgent", "question", "note")
@@ -60,7 +62,7 @@ def gather(home: Home) -> dict[str, Any]:
     notes = _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
     alerts += [(NOTE, text) for text in notes]
     running = [_running(row) for row in live if describe.group(row) == "working"]
-    queue, queue_alerts = _queue(home, {row["task_id"]: row["status"] for row in live})
+    queue, queue_alerts, slots_used = _queue(home, {row["task_id"]: row["status"] for row in live})
     alerts = sorted(alerts + queue_alerts, key=lambda alert: LEVELS.index(alert[0]))
     return {
         "schema": "holdfast.status/1",
@@ -69,7 +71,7 @@ def gather(home: Home) -> dict[str, Any]:
         "seed": _owner(home.seed_lock),
         "down": os.path.exists(home.down),
         "counts": counts,
-        "slots": {"count": _slots(home), "used": (queue or {}).get("states", {}).get("claimed", 0)},
+        "slots": {"count": _slots(home), "used": slots_used},
         "running": running,
         "runners_gone": [row["task_id"] for row in live if row["runner_gone"]],
         "keeper_starts": [clock.iso(at) for at in spawn.keeper_starts(home)],
@@ -212,13 +214,14 @@ def _source_attention(home: Home) -> list[str]:
     return [f"source {source} fails: {error}" for source, error in sorted(failing.items())]
 
 
-def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None, list[Alert]]:
-    """Counts of the queue and the state of the loop (None without a queue), and what needs attention.
+def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None, list[Alert], int]:
+    """Counts of the queue and the state of the loop (None without a queue), what needs attention, and the
+    number of used slots.
 
     Packets are the truth: items of ended tasks do not count, and queued tasks without an item do.
     """
     if not os.path.exists(home.queue):
-        return None, []
+        return None, [], 0
     from holdfast.model import next_action
     from holdfast.queue.local import LocalQueue
 
@@ -227,15 +230,18 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
             items, paused = queue.items(), queue.paused()
         loop: dict[str, Any] = atomic.read_json(home.loop) or {}
     except HoldfastError as error:
-        return {"states": {}, "paused": [], "loop": {}}, [(URGENT, f"the queue is unreadable: {error}")]
+        return {"states": {}, "paused": [], "loop": {}}, [(URGENT, f"the queue is unreadable: {error}")], 0
     states: dict[str, int] = {}
     alerts: list[Alert] = []
+    slots_used = 0
     without_item = {task_id for task_id, status in status_of.items() if status == "queued"}
     for item in items:
         if status_of.get(item.task_id) in (None, *ENDS):
             continue
         without_item.discard(item.task_id)
         states[item.state] = states.get(item.state, 0) + 1
+        # A task that waits for a limit or a person has left its slot to the next one.
+        slots_used += item.state == "claimed" and status_of[item.task_id] not in _WITHOUT_SLOT
         if item.state in ("held", "poison"):
             task = {"task_id": item.task_id, "status": "queued"}
             (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
@@ -250,4 +256,4 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
             f"the queue waits for a person: {describe.one_line(question)}; 'holdfast queue resume' continues"
         )
         alerts.append((URGENT, text))
-    return {"states": states, "paused": paused, "loop": loop}, alerts
+    return {"states": states, "paused": paused, "loop": loop}, alerts, slots_used

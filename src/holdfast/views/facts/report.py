@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.model.next_action import NextAction
+
 SCHEMA = "holdfast.report/1"
 
 
@@ -31,6 +33,8 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     everything = metrics.refresh(home)
     tasks: list[dict[str, Any]] = list(everything["tasks"].values())
     ended = _ended_since(home, [*rows, *task_list.archived(home, state=None)], clock.iso(since), now)
+    # What was archived was dealt with.
+    present = {row["task_id"] for row in rows}
     return {
         "schema": SCHEMA,
         "at": clock.iso(now),
@@ -46,7 +50,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
             for row in rows
             if row["status"] not in ENDS and row["status"] not in ("queued", "interrupted")
         ],
-        "needs": _needs(home, rows, ended, now),
+        "needs": _needs(home, rows, [row for row in ended if row["task_id"] in present], now),
         "ended": ended,
         "interrupts": _interrupts(home, tasks, clock.iso(since)),
         "statistics": statistics.of_home(tasks, now, since=since),
@@ -63,9 +67,12 @@ def _needs(
     for row in rows:
         if row["status"] == Status.INTERRUPTED:
             interrupt: dict[str, Any] = row.get("interrupt") or {}
+            action = _action(home, row)
             kind = "approval" if interrupt.get("approval") else "question"
+            if action is not None and action.name == "login":
+                kind = "login"
             text = interrupt.get("reason") or row["status_reason"] or ""
-            found.append(_need(row["task_id"], kind, text, _next(home, row)))
+            found.append(_need(row["task_id"], kind, text, _first(action)))
         elif row["status"] == UNREADABLE:
             found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", "holdfast doctor"))
         elif row["status"] == Status.WAITING:
@@ -85,6 +92,7 @@ def _needs(
 _URGENCY = (
     "question",
     "approval",
+    "login",
     UNREADABLE,
     "failed",
     "abandoned",
@@ -99,14 +107,18 @@ def _need(task_id: str, kind: str, text: str, command: str, *, until: str | None
     return {"task_id": task_id, "kind": kind, "text": text, "next": command, "until": until}
 
 
-def _next(home: Home, row: dict[str, Any]) -> str:
-    """The command to type next; empty if there is none."""
+def _action(home: Home, row: dict[str, Any]) -> NextAction | None:
+    """What to do next; None if the task cannot be read."""
     try:
         packet = load.wherever(home.packet(row["task_id"]))
-        action = next_steps.read(packet, load.read_manifest(packet), workspace=_workspace(packet))
+        return next_steps.read(packet, load.read_manifest(packet), workspace=_workspace(packet))
     except HoldfastError:
-        return ""
-    return action.choices[0].command if action.choices else ""
+        return None
+
+
+def _first(action: NextAction | None) -> str:
+    """The command to type next; empty if there is none."""
+    return action.choices[0].command if action is not None and action.choices else ""
 
 
 def _workspace(packet: Packet) -> str:
@@ -192,7 +204,7 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "last_words": describe.last_words(row, tail.last_line(packet.output_log)),
         "branch": f"holdfast/{row['task_id']}" if has_branch else None,
         "diffstat": _diffstat(packet) if has_branch else None,
-        "next": _next(home, row),
+        "next": _first(_action(home, row)),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import HoldfastError
 from holdfast.model import next_action
 from holdfast.model.next_action import NextAction
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 
@@ -26,6 +26,8 @@ def read(
 ) -> NextAction:
     """The next action of a task; for the parameters see `next_action.for_manifest`."""
     failure = _last_failure(packet) if manifest["status"] in _MAY_HAVE_FAILED else {}
+    if not failure and manifest["status"] == Status.INTERRUPTED:
+        failure = _failure_of_stage(manifest)
     return next_action.for_manifest(
         manifest,
         failure=failure,
@@ -42,6 +44,17 @@ def _last_failure(packet: Packet) -> dict[str, Any]:
         return atomic.read_json(packet.last_failure) or {}
     except HoldfastError:
         return {}
+
+
+def _failure_of_stage(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The same for a plain task that a failure stopped, such as a login that was refused."""
+    if manifest.get("status_cause") != Cause.FAILURE:
+        return {}
+    from holdfast.pipeline.triage import BY_OUTCOME, remedy  # for this alone
+
+    outcomes = [stage.get("outcome") for stage in manifest.get("stages") or ()]
+    outcome = next((each for each in reversed(outcomes) if each in BY_OUTCOME), None)
+    return {"next_action": {"name": remedy(BY_OUTCOME[outcome], outcome)[0]}} if outcome is not None else {}
 
 
 def _recommends_login(failure: dict[str, Any]) -> bool:

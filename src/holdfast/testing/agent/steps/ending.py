@@ -44,7 +44,7 @@ def linger(play: Play, *, s: float | str = "forever") -> None:
 def rate_limit(play: Play, *, text: str = "limit", resets_in_s: float | None = None) -> None:
     """Give up because of a limit of the model's server, as the CLI does: a result, and exit status 1. With
     `resets_in_s`, the message says when the limit ends."""
-    resets = "" if resets_in_s is None else f" · resets at {int(time.time() + resets_in_s)}"
+    resets = "" if resets_in_s is None else f" · resets at {_utc(time.time() + resets_in_s)}"
     play.dialect.rate_limited(_refusal("API Error: Request rejected (429)", text) + resets)
     play.leave(1)
 
@@ -54,6 +54,10 @@ def unauthorized(play: Play, *, text: str = "authentication_error") -> None:
     text = _refusal("Failed to authenticate. API Error: 401", text)
     play.dialect.result(text=text, is_error=True, api_error_status=401)
     play.leave(1)
+
+
+def _utc(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def _refusal(says: str, text: str) -> str:

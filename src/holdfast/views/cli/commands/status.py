@@ -80,8 +80,9 @@ def _queue_line(queue: dict[str, Any]) -> str:
     started = amounts.plural(queue["loop"].get("since_up", 0), "task")
     failures = queue["loop"].get("failures", 0)
     failed = f"; {failures} failed in a row" if failures else ""
-    states = _counts(queue["states"]) or "empty"
-    return f"{states} ({started} started since 'up'){failed}{_paused(queue['paused'])}"
+    # `claimed` is the word of programs that work on the queue.
+    states = {"started" if name == "claimed" else name: count for name, count in queue["states"].items()}
+    return f"{_counts(states) or 'empty'} ({started} started since 'up'){failed}{_paused(queue['paused'])}"
 
 
 def _paused(pools: list[str]) -> str:
