@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 import uuid
@@ -114,6 +115,16 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         pytest.fail(
             f"{len(left)} processes were still alive {GRACE_S:g} s after the test:\n{listing}", pytrace=False
         )
+
+
+@pytest.fixture(autouse=True)
+def not_a_guest() -> Iterator[None]:
+    """The Python API marks its process for good; the tests after it fork as a command does."""
+    yield
+    if "holdfast.spawn" in sys.modules:
+        from holdfast import spawn
+
+        spawn.is_guest = False
 
 
 @pytest.fixture

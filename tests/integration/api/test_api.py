@@ -259,6 +259,16 @@ def test_an_agent_may_not_decide_about_its_own_task() -> None:
     assert "status 1" in task.log().text
 
 
+def test_using_the_api_marks_the_process_as_another_programs() -> None:
+    program = (
+        "import holdfast; from holdfast import spawn as s; print(s.is_guest, holdfast.run and s.is_guest)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout == "False True\n"
+
+
 def test_importing_holdfast_loads_nothing() -> None:
     program = (
         "import sys; before = set(sys.modules); import holdfast; print(sorted(set(sys.modules) - before))"
