@@ -27,9 +27,10 @@ FILES = (
     *(
         f"bad/{name}"
         for name in (
-            "manifest.json", "events.jsonl", "runner.lock", "bell", "output.log", "runner.log", "env.json",
-            "manifest.yaml", "inbox/01ARZ3NDEKTSV4RRFFQ69G5FAV.json", "state/current-session.json",
-            "state/ingest", "state/work.json", "state/interrupt-request.txt", "done/_task.done",
+            "manifest.json", "events.jsonl", "runner.lock", "bell", "output.log", "output.idx", "runner.log",
+            "env.json", "manifest.yaml", "inbox/01ARZ3NDEKTSV4RRFFQ69G5FAV.json",
+            "state/current-session.json", "state/ingest", "state/work.json",
+            "state/interrupt-request.txt", "done/_task.done",
             "outputs/_summary.md", "attempts/001-command_run/lock", "attempts/001-command_run/identity.json",
             "attempts/001-command_run/exit.json", "attempts/001-command_run/pid",
             "attempts/001-command_run/attempt.json", "attempts/001-command_run/argv.json",

@@ -547,7 +547,14 @@ def test_a_disk_that_fills_up_under_a_running_task_is_waited_out(small_home: str
 
 @pytest.mark.req("PKT-10")
 @pytest.mark.parametrize(
-    "point", ["journal.before_append", "atomic.before_fsync", "atomic.before_rename", "ingest.shown"]
+    "point",
+    [
+        "journal.before_append",
+        "atomic.before_fsync",
+        "atomic.before_rename",
+        "ingest.shown",
+        "ingest.indexed",
+    ],
 )
 def test_a_disk_that_is_full_for_a_moment_loses_nothing(point: str, place) -> None:
     for nth in (1, 3):
