@@ -245,6 +245,8 @@ def test_a_task_that_was_removed_is_not_made_again_before_a_retry() -> None:
     assert task.ask("retry").returncode == 0
     task.wait_for("completed", within_s=WITHIN_S)
     assert f"holdfast apply {task.id}" in holdfast("show", task.id).stdout
+    # Its new task was accepted at once.
+    assert child.events("run.opened") == []
 
 
 def test_a_branch_that_somebody_moved_is_not_overwritten() -> None:

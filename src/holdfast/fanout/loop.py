@@ -120,7 +120,7 @@ class _Conductor:
             case decide.Create(item=name):
                 try:
                     children.make(self._packet, self._record.row(name).task, self._work_of(name))
-                    self._write(self._record.with_row(name, made=True))
+                    self._write(self._record.with_row(name, made=True, judged_run=0))
                 except NotPossible as error:
                     self._leave_out(name, str(error))
             case decide.Merge(item=name):
@@ -160,7 +160,7 @@ class _Conductor:
                     part=_PLANNERS_PART,
                 )
                 children.make(self._packet, row.task, ask)
-                self._write(self._record.evolve(planning=row.evolve(made=True)))
+                self._write(self._record.evolve(planning=row.evolve(made=True, judged_run=0)))
             elif not child.is_settled or child.status not in ENDS:
                 clock.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, _LONGEST_S)

@@ -80,8 +80,9 @@ def begun(old: FanOut | None, parent: str, run: int, *, asks: bool) -> FanOut:
     """The record at the start of a conductor. A `retry` of the parent gives up nothing any more."""
     old = old or FanOut(run=run)
     planning, rows = old.planning, old.rows
-    if asks and planning is None:
-        planning = Row(id=PLANNER, task=child_id(parent, PLANNER))
+    if asks:
+        # The id is derived, whatever the file says.
+        planning = (planning or Row(id="", task="")).evolve(id=PLANNER, task=child_id(parent, PLANNER))
     if run > old.run:
         rows = tuple(
             row.evolve(state=OPEN, returned=0, made=False) if row.state == LEFT_OUT else row for row in rows
@@ -93,5 +94,5 @@ def begun(old: FanOut | None, parent: str, run: int, *, asks: bool) -> FanOut:
 def planned(record: FanOut, parent: str, items: tuple[PlanItem, ...]) -> FanOut:
     """The record with a row for each item of the plan."""
     known = {row.id: row for row in record.rows}
-    rows = (known.get(item.id) or Row(id=item.id, task=child_id(parent, item.id)) for item in items)
-    return record.evolve(rows=tuple(rows))
+    rows = (known.get(item.id) or Row(id=item.id, task="") for item in items)
+    return record.evolve(rows=tuple(row.evolve(task=child_id(parent, row.id)) for row in rows))

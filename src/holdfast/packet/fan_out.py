@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model.fan_out import LEFT_OUT, MERGED, PLANNER, FanOut, child_id
+from holdfast.model.fan_out import LEFT_OUT, MERGED, PLANNER, FanOut, Merging, Row, child_id
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store import atomic
@@ -24,9 +24,29 @@ def read(packet: Packet) -> FanOut | None:
     if data is None:
         return None
     try:
-        return FanOut.from_json(data)
+        record = FanOut.from_json(data)
+        is_sound = _is_sound(record)
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptFile(f"{packet.fan_out} is damaged: {error}") from error
+    if not is_sound:
+        raise CorruptFile(f"{packet.fan_out} is damaged: a field has another type")
+    return record
+
+
+def _is_sound(record: FanOut) -> bool:
+    """Whether every field has the type of its default: an agent can write the file."""
+    parts: list[tuple[Record, Record]] = [(record, FanOut()), *((row, _ROW) for row in record.rows)]
+    parts += [(record.planning, _ROW)] if record.planning is not None else []
+    parts += [(record.merging, _MERGING)] if record.merging is not None else []
+    return all(
+        type(part) is type(like) and type(getattr(part, name)) is type(getattr(like, name))
+        for part, like in parts
+        for name in like.fields
+        if name not in FanOut.nested or name == "rows"
+    )
+
+
+_ROW, _MERGING = Row(id="", task=""), Merging(item="", old="", new="", files=0)
 
 
 def write(packet: Packet, record: FanOut) -> None:

@@ -1,0 +1,62 @@
+"""The record of a fan-out: an agent can write anything there."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from holdfast.errors import CorruptFile
+from holdfast.model.fan_out import FanOut, Merging, Row
+from holdfast.model.spec import FanOutSpec, PlanItem
+from holdfast.packet import fan_out
+from holdfast.store.layout import Packet
+
+SPEC = FanOutSpec(items=(PlanItem(id="a", title="a", prompt="a"),), child={})
+ROW: dict[str, Any] = {"id": "a", "task": "f.a"}
+
+
+@pytest.fixture
+def packet(tmp_path: Any) -> Packet:
+    found = Packet(str(tmp_path / "tasks" / "f"))
+    os.makedirs(found.state)
+    return found
+
+
+def test_what_was_written_is_read(packet: Packet) -> None:
+    row = Row(id="a", task="f.a", state="merged", files=2, returned=1, commit="c")
+    record = FanOut(tip="c", merging=Merging(item="a", old="b", new="c", files=2), rows=(row,), planning=row)
+    fan_out.write(packet, record)
+    assert fan_out.read(packet) == record
+    (facts,) = fan_out.items(packet, SPEC)
+    assert facts.text == "a (f.a): merged, 2 files changed, sent back once"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"rows": 7},
+        {"rows": [7]},
+        {"rows": {"id": "a"}},
+        {"rows": [{}]},
+        {"rows": [{**ROW, "id": ["a"]}]},
+        {"rows": [{**ROW, "reason": {"x": 1}}]},
+        {"rows": [{**ROW, "files": "many"}]},
+        {"rows": [{**ROW, "returned": True}]},
+        {"rows": [{**ROW, "judged_run": None}]},
+        {"tip": 7},
+        {"run": "1"},
+        {"merging": {"item": "a"}},
+        {"merging": {"item": "a", "old": 1, "new": 2, "files": 3}},
+        {"planning": [ROW]},
+    ],
+)
+def test_other_data_is_damaged_and_costs_no_view(packet: Packet, data: dict[str, Any]) -> None:
+    with open(packet.fan_out, "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.fan-out/1", **data}, file)
+    with pytest.raises(CorruptFile):
+        fan_out.read(packet)
+    assert [facts.state for facts in fan_out.items(packet, SPEC)] == ["planned"]
+    assert fan_out.task_ids(packet, SPEC) == ["f.a"]
