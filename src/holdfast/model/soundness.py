@@ -35,10 +35,48 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "progress": _TABLE,
     "runner": _TABLE,
     "heartbeat": _TABLE,
+    "sandbox": _TABLE,
+    "applied": _TABLE,
+    "labels": _TABLE,
+    "stopping": _TABLE,
     "stages": (list,),
     "concerns": (list,),
+    "denied": (list,),
+    "denied_readers": (list,),
+    "answers": (list,),
+    "notes": (list,),
+    "amended": (list,),
+    "items": (list,),
+    "run": _NUMBER,
+    "paid_calls": _NUMBER,
+    "accept": _NUMBER,
+    "asked_s": _NUMBER,
+    "journal_bytes": _NUMBER,
+    "exit_signal": _NUMBER,
+    "permissions": _TEXT,
+    "session_name": _TEXT,
+    "tmpdir": _TEXT,
+    "verdict": _TEXT,
+    "waiting_for": _TEXT,
+    "parent": _TEXT,
+    "last_words": _TEXT,
+    "output_tail": _TEXT,
+    "abandon_reason": _TEXT,
 }
-_TIMES = ("finished_at", "begun_at", "wake_at", "last_progress_at", "last_checked_at", "deadline_at")
+#: Tables of plain values, and lists of texts.
+_PLAIN_TABLES = ("interrupt", "progress", "runner", "heartbeat", "sandbox", "applied", "labels", "stopping")
+_TEXT_LISTS = ("denied_readers", "notes", "items")
+#: Lists of tables, with the texts and times that each has, and what else may be in it.
+_ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[type, ...]]] = {
+    "stages": (("name", "state", "agent"), (), (str, int, float, type(None), dict)),
+    "concerns": (("stage", "text"), (), (str, int, float, type(None), list, dict)),
+    "denied": (("stage", "tools", "allow"), (), (str,)),
+    "answers": (("question", "answer", "how"), ("at",), (str,)),
+}
+_TIMES = (
+    "finished_at", "begun_at", "wake_at", "last_progress_at", "last_checked_at", "deadline_at",
+    "status_updated_at", "abandoned_at",
+)  # fmt: skip
 #: Values in the tables above.
 _NUMBERS = (int, float, _NONE)
 _PLAIN = (str, *_NUMBERS)
@@ -55,8 +93,10 @@ def is_sound(manifest: dict[str, Any]) -> bool:
         and all((value := get(name)) is None or isinstance(value, kinds) for name, kinds in _OPTIONAL.items())
         and all((value := get(name)) is None or is_time(value) for name in _TIMES)
         and _has_only(get("usage"), _NUMBERS)
-        and all(_has_only(get(name), _PLAIN) for name in ("interrupt", "progress", "runner", "heartbeat"))
-        and all(_is_concern(each) for each in get("concerns") or ())
+        and all(_has_only(get(name), _PLAIN) for name in _PLAIN_TABLES)
+        and all(isinstance(each, str) for name in _TEXT_LISTS for each in get(name) or ())
+        and all(isinstance(each, dict) for each in get("amended") or ())
+        and all(_is_row(each, *shape) for name, shape in _ROWS.items() for each in get(name) or ())
     )
 
 
@@ -64,9 +104,13 @@ def _has_only(table: dict[str, Any] | None, kinds: tuple[type, ...]) -> bool:
     return not table or all(isinstance(value, kinds) for value in table.values())
 
 
-def _is_concern(value: Any) -> bool:
+def _is_row(value: Any, texts: tuple[str, ...], times: tuple[str, ...], kinds: tuple[type, ...]) -> bool:
     table: dict[str, Any] = value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    return all(isinstance(table.get(name), str) for name in ("stage", "text"))
+    return (
+        all(isinstance(table.get(name), str) for name in texts)
+        and all(is_time(table.get(name)) for name in times)
+        and _has_only(table, kinds)
+    )
 
 
 def is_time(value: object) -> bool:

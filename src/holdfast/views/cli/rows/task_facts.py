@@ -218,10 +218,14 @@ def _attempt_state(packet: Packet, name: str) -> str:
         record = atomic.read_json(directory.record) or {}
     except CorruptFile:
         record = {}
-    ended: dict[str, Any] = record.get("ended") or {}
+    found: Any = record.get("ended") or {}
+    ended: dict[str, Any] = found if isinstance(found, dict) else {"outcome": None}  # pyright: ignore
     if ended:
+        lived_s = ended.get("lived_s", 0.0)
+        if not isinstance(ended.get("outcome"), str) or not isinstance(lived_s, (int, float)):
+            return f"{directory.record} is damaged"
         detail = f": {ended['detail']}" if ended.get("detail") else ""
-        return f"{ended['outcome']} after {clock.words(ended.get('lived_s', 0.0))}{detail}"
+        return f"{ended['outcome']} after {clock.words(lived_s)}{detail}"
     if not os.path.exists(directory.identity):
         return "not started"
     return "ended" if os.path.exists(directory.exit) else "open"
