@@ -15,9 +15,13 @@ from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from holdfast.queue.local import LocalQueue
+
+#: So many tasks are stopped at a time: each needs a runner for a moment.
+_AT_ONCE = 32
 
 
 def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -75,13 +79,12 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         )
     record(home, "cleared", reason=amounts.plural(len(waiting), "task"))
     status, removed = 0, list[Item]()
-    for item in waiting:
-        try:
-            _drop(home, queue, item)
-            removed.append(item)
-        except HoldfastError as error:  # continue with the others
-            out.complain(error)
-            status = status or error.exit_status
+    for first in range(0, len(waiting), _AT_ONCE):
+        for item, error in _drop_all(home, queue, waiting[first : first + _AT_ONCE]):
+            if error is None:
+                removed.append(item)
+            else:  # continue with the others
+                status = status or out.complain(error)
     if values["json"]:
         out.data(as_json(removed, queue.paused()))
     else:
@@ -91,21 +94,42 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
-    """Stop the task, then remove the item: in the other order, the next sync would add it again."""
-    from holdfast.views.requests import send_request
+    for _, error in _drop_all(home, queue, [item]):
+        if error is not None:
+            raise error
 
-    if (
-        queue.claim(claim_owner.this_process(), task_id=item.task_id) is None
-        and item.state == "queued"
-        and not item.waits_for
-    ):
-        return  # the keeper has just started it
-    try:
-        send_request(home.packet(item.task_id), "stop", {})
-    except CorruptFile:
-        # Nor can a sync read it, so it is not added again.
-        out.talk(f"{item.task_id} cannot be read; 'holdfast rm --force {item.task_id}' removes it")
-    queue.ack(item.task_id, status="killed")
+
+def _drop_all(
+    home: Home, queue: LocalQueue, items: list[Item]
+) -> Iterator[tuple[Item, HoldfastError | None]]:
+    """Stop the tasks, then remove their items: in the other order, the next sync would add them again.
+
+    All are asked before the first answer is awaited: their runners work at once.
+    """
+    from holdfast.views.requests import Posted, answers, post_request
+
+    asked: dict[str, tuple[Item, Posted]] = {}
+    for item in items:
+        if (
+            queue.claim(claim_owner.this_process(), task_id=item.task_id) is None
+            and item.state == "queued"
+            and not item.waits_for
+        ):
+            yield item, None  # the keeper has just started it
+            continue
+        try:
+            asked[item.task_id] = item, post_request(home.packet(item.task_id), "stop", {})
+        except HoldfastError as error:
+            yield item, error
+    for posted, error in answers([posted for _, posted in asked.values()]):
+        item = asked[posted.packet.task_id][0]
+        if isinstance(error, CorruptFile):
+            # Nor can a sync read it, so it is not added again.
+            out.talk(f"{item.task_id} cannot be read; 'holdfast rm --force {item.task_id}' removes it")
+            error = None
+        if error is None:
+            queue.ack(item.task_id, status="killed")
+        yield item, error
 
 
 def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
