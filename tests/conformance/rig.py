@@ -75,15 +75,19 @@ class Rig:
         *flags: str,
         permissions: str = "full",
         held_up: bool = False,
+        prepare: Callable[[dict[str, str]], None] | None = None,
     ) -> Task:
         """`holdfast run -d` with the real CLI, by default without its permission prompts. The prompt is
         passed on stdin.
 
-        One that is held up has a process, but the CLI does not start before `let_start`.
+        One that is held up has a process, but the CLI does not start before `let_start`. `prepare` is called
+        when the CLI has its settings, with its environment.
         """
         setup = server.setup(cast("Agent", self.agent))
         env = {**setup.write_to(os.environ["HOME"]), **IMPATIENT.get(self.agent, {})}
         path = f"{self._hold_up() if held_up else ''}{self.pin.bin}:{os.environ['PATH']}"
+        if prepare is not None:
+            prepare({**env, "PATH": path})
         model = ["--model", setup.model] if setup.arguments else []
         passed = [word for name in ("HOLDFAST_MODEL_KEY",) if name in env for word in ("--env", name)]
         line = [

@@ -31,6 +31,8 @@ ROWS = {
     "edit": Row(
         "`--permissions edit`: edits and commands write in the workspace, not elsewhere → exit status 4"
     ),
+    "mcp_install": Row("`mcp install` and `mcp remove` through the CLI's own command, each twice"),
+    "mcp_call": Row("the agent calls tools of `holdfast mcp`: it starts a task, and may not approve its own"),
     "full": Row("`--permissions full`: edits and commands write in the workspace and elsewhere"),
 }
 

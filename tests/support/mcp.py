@@ -136,4 +136,8 @@ class Client:
         """The error that a tool returns: code, exit, message, hint."""
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         assert result["isError"] is True, result
-        return json.loads(result["content"][0]["text"])["error"]
+        error = result["_meta"]["holdfast/error"]
+        said = result["content"][0]["text"]
+        assert said.startswith(f"error: {error['message']} ({error['code']}, exit {error['exit']})"), said
+        assert "structuredContent" not in result
+        return error

@@ -35,7 +35,7 @@ async def use(session: Any, seen: dict[str, Any]) -> None:
     seen["waited"] = plain(waited)["structuredContent"]
     seen["shown"] = plain(await session.call_tool("show", {"task": "it"}))["structuredContent"]
     failed = plain(await session.call_tool("show", {"task": "none"}))
-    seen["failed"] = [failed["isError"], json.loads(failed["content"][0]["text"])["error"]["code"]]
+    seen["failed"] = [failed["isError"], failed["_meta"]["holdfast/error"]["code"]]
     seen["resources"] = [each["uri"] for each in plain(await session.list_resources())["resources"]]
     templates = plain(await session.list_resource_templates())
     seen["templates"] = len(templates["resourceTemplates"])

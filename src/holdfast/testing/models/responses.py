@@ -179,4 +179,7 @@ def _call(reply: Reply, number: int) -> dict[str, Any]:
         given = call.arguments.get("input")
         text = given if isinstance(given, str) else dumps(call.arguments)
         return head | {"type": "custom_tool_call", "name": call.name, "input": text}
-    return head | {"type": "function_call", "name": call.name, "arguments": dumps(call.arguments)}
+    # A tool of a server is offered in a namespace: `mcp__server/tool`.
+    space, _, name = call.name.rpartition("/")
+    within = {"namespace": space} if space else {}
+    return head | {"type": "function_call", "name": name, **within, "arguments": dumps(call.arguments)}

@@ -57,7 +57,8 @@ def is_modern(params: dict[str, Any]) -> bool:
 
 def modern(result: dict[str, Any], method: str, server: dict[str, str]) -> dict[str, Any]:
     """A result with the fields that it has from 2026-07-28 on. Lists of tools never change."""
-    added: dict[str, Any] = {"resultType": "complete", "_meta": {f"{_PREFIX}serverInfo": server}}
+    meta = {**as_object(result.get("_meta")), f"{_PREFIX}serverInfo": server}
+    added: dict[str, Any] = {"resultType": "complete", "_meta": meta}
     if method != "tools/call":
         is_fixed = method in ("tools/list", "server/discover")
         added |= {"ttlMs": 3_600_000 if is_fixed else 0, "cacheScope": "private"}

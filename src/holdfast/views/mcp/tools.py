@@ -42,15 +42,20 @@ def result(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def failed(error: HoldfastError | OSError) -> dict[str, Any]:
-    """An error, with code and exit status of the command line. Not as data, which has the tool's schema."""
+    """An error, with code and exit status of the command line: as plain text, and in `_meta` for programs.
+
+    Not as data, nor as JSON in the text: clients check both by the tool's output schema (Gemini does).
+    """
     if isinstance(error, HoldfastError):
         about: dict[str, Any] = {"code": error.code, "exit": error.exit_status, "message": str(error)}
-        about |= {"hint": error.hint} if error.hint else {}
         about |= {"details": list(error.details)} if error.details else {}
+        about |= {"hint": error.hint} if error.hint else {}
     else:
         about = {"code": "system", "exit": 3, "message": f"the system refused a call: {error.strerror}"}
-    text = quick_json.dumps({"error": about}, ensure_ascii=False)
-    return {"content": [{"type": "text", "text": text}], "isError": True}
+    lines = [f"error: {about['message']} ({about['code']}, exit {about['exit']})", *about.get("details", ())]
+    lines += [f"hint: {about['hint']}"] if "hint" in about else []
+    text = {"type": "text", "text": "\n".join(lines)}
+    return {"content": [text], "isError": True, "_meta": {"holdfast/error": about}}
 
 
 def check(name: str, arguments: dict[str, Any]) -> None:
