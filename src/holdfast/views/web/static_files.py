@@ -6,6 +6,7 @@ import base64
 import os
 from hashlib import sha256
 
+from holdfast import files
 from holdfast.model.record import Record
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "static")
@@ -32,10 +33,9 @@ def load() -> dict[str, StaticFile]:
             media_type = _TYPES.get(os.path.splitext(name)[1])
             if media_type is not None:
                 path = os.path.join(folder, name)
-                with open(path, "rb") as file:
-                    found[f"/{os.path.relpath(path, _FOLDER)}"] = StaticFile(
-                        media_type=media_type, data=file.read()
-                    )
+                address = f"/{os.path.relpath(path, _FOLDER)}"
+                # A package may be installed as links.
+                found[address] = StaticFile(media_type=media_type, data=files.read(path, follow=True))
     found["/"] = found["/index.html"]
     return found
 

@@ -11,7 +11,6 @@ from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out
-from holdfast.views.create import enqueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ def _is_adopted(packet: Packet) -> bool:
         return False
     asker.check(asker.find(), packet, "resume")
     requests.adopt(packet)
+    from holdfast.views.create import enqueue  # loads a database; rarely needed
+
     enqueue.wake_keeper(packet.home, talk=out.talk)
     out.talk(f"{packet.task_id} was not created here; it is now a task of this home, and runs")
     return True
