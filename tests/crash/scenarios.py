@@ -235,6 +235,9 @@ def _check_forged(case: Case, _: Task) -> None:
         assert b"success success" not in file.read()
     kept = [name for name in os.listdir(case.packet.path) if name.startswith("events.jsonl.forged-")]
     assert len(kept) >= 3, kept
+    # What was removed is told, also if its remover was killed before it could.
+    with open(case.packet.journal, "rb") as file:
+        assert file.read().count(b'"type":"journal.forged"') >= 3
 
 
 def _leaving_somebody(case: Case) -> None:

@@ -44,6 +44,7 @@ LIKELY = {
     "quality.": "clean_git",
     "sealed.": "forged",
     "journal.before_truncate": "forged",
+    "journal.truncated": "forged",
     "journal.put_aside": "forged",
     "lock.put_back": "removed_lock",
     "removed.": "removed_attempt",

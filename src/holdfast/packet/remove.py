@@ -9,7 +9,7 @@ import os
 
 from holdfast import ids
 from holdfast.errors import LockHeld, NotPossible
-from holdfast.store import atomic
+from holdfast.store import atomic, seals
 from holdfast.store import lock as locks
 from holdfast.store.directories import remove_tree
 from holdfast.store.layout import GONE_PREFIX, Packet
@@ -39,4 +39,5 @@ def remove(packet: Packet) -> None:
     finally:
         lock.release()
     atomic.forget(packet.seals)
+    seals.forget_forgery(packet.seals)
     remove_tree(gone)

@@ -117,8 +117,12 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
     except BaseException:
         opened.close()
         raise
-    if distrust and not any(isinstance(event, ev.JournalForged) for event in found):
-        found.append(ev.JournalForged(reason=distrust))
+    if not any(isinstance(event, ev.JournalForged) for event in found):
+        noted = seals.noted_forgery(packet.seals)
+        if noted is not None:  # the runner before us was killed before it could record it
+            found.append(ev.JournalForged(reason=noted[0], dropped_bytes=noted[1]))
+        elif distrust:
+            found.append(ev.JournalForged(reason=distrust))
     return folded.task, opened, tuple(found)
 
 
@@ -138,12 +142,20 @@ def _rescue(packet: Packet) -> tuple[Folded, ev.JournalForged | None]:
         )
     if size <= files.MAX_BYTES:
         atomic.write(kept_at, files.read(packet.journal), durable=True)
-    failpoint("sealed.before_truncate")
-    os.truncate(packet.journal, good)
     reason = (
         f"somebody else changed the journal; its first {good} bytes are genuine and count, "
         f"the rest does not (all of it is in {os.path.basename(kept_at)})"
     )
+    dropped_bytes = max(0, size - good)
+    seals.note_forgery(packet.seals, reason, dropped_bytes)
+    failpoint("sealed.before_truncate")
+    os.truncate(packet.journal, good)
+    failpoint("sealed.truncated")
     return journal.fold_sealed(packet.journal, None), ev.JournalForged(
-        reason=reason, dropped_bytes=max(0, size - good)
+        reason=reason, dropped_bytes=dropped_bytes
     )
+
+
+def settle(packet: Packet) -> None:
+    """What was removed from the journal is recorded now."""
+    seals.forget_forgery(packet.seals)

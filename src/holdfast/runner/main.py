@@ -210,6 +210,7 @@ def _begin(ledger: Ledger, repaired: tuple[ev.Event, ...]) -> None:
     elif repaired:
         ledger.record(*repaired)  # we had it before
     if any(isinstance(event, ev.JournalForged) for event in repaired):
+        sealed.settle(ledger.packet)
         end_strays(ledger.task, ledger.packet)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):

@@ -32,6 +32,7 @@ def park(packet: Packet, reason: str, hello: ev.RunnerStarted) -> None:
             # One record. The orderly exit resets the count of crashes: a resume starts from zero.
             left = ev.RunnerLeft(pid=hello.pid, reason=str(Status.INTERRUPTED))
             ledger.record(*repaired, hello, moved, left)
+            sealed.settle(packet)
         finally:
             ledger.close()
     finally:

@@ -193,19 +193,22 @@ class Journal:
         # Save it first: we may be killed between the truncation and the event that records it.
         kept_at = self.path + ".torn" if is_torn else atomic.free_name(f"{self.path}.forged")
         atomic.write(kept_at, line, durable=True)
+        reason = (
+            f"somebody else wrote {len(line)} bytes to the journal; they are now in "
+            f"{os.path.basename(kept_at)}, and nothing of them counts"
+        )
+        if not is_torn and self._seals is not None:
+            self._seals.note_forgery(reason, len(line))
         failpoint("journal.before_truncate")
         os.ftruncate(self.descriptor, good)
         os.fdatasync(self.descriptor)
+        failpoint("journal.truncated")
         self.size, self._seen = good, self._look()
         if is_torn:
             return ev.JournalRepaired(
                 dropped_bytes=len(line), fragment=line[:_FRAGMENT_BYTES].decode("utf-8", "backslashreplace")
             )
-        return ev.JournalForged(
-            reason=f"somebody else wrote {len(line)} bytes to the journal; they are now in "
-            f"{os.path.basename(kept_at)}, and nothing of them counts",
-            dropped_bytes=len(line),
-        )
+        return ev.JournalForged(reason=reason, dropped_bytes=len(line))
 
     def seal(self) -> None:
         """Vouch for what is there, if no seal does."""

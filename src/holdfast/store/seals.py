@@ -13,6 +13,7 @@ import os
 import struct
 
 from holdfast import files
+from holdfast.errors import HoldfastError
 from holdfast.store import atomic, process
 from holdfast.store.atomic import storage_failed
 from holdfast.store.digest import running
@@ -99,6 +100,29 @@ def longest(path: str, journal: str) -> tuple[int, bool]:
     return good, is_of_this_boot
 
 
+def note_forgery(path: str, reason: str, dropped_bytes: int) -> None:
+    """Note, durably, what is about to be removed from the journal: a kill may come before it is recorded."""
+    atomic.make_directory(os.path.dirname(path))
+    atomic.write_json(f"{path}.forged", {"reason": reason, "dropped_bytes": dropped_bytes}, durable=True)
+
+
+def noted_forgery(path: str) -> tuple[str, int] | None:
+    """What was noted and not recorded: reason and length; None if there is nothing."""
+    try:
+        data = atomic.read_json(f"{path}.forged")
+    except HoldfastError:
+        return None
+    if data is None:
+        return None
+    dropped = data.get("dropped_bytes")
+    return str(data.get("reason") or ""), dropped if isinstance(dropped, int) else 0
+
+
+def forget_forgery(path: str) -> None:
+    """It is recorded now, or its task is removed."""
+    atomic.forget(f"{path}.forged")
+
+
 def digest_of(descriptor: int, size: int) -> Running:
     """The digest of the first bytes of an open file."""
     digest, at = running(), 0
@@ -130,6 +154,10 @@ class Seals:
             atomic.make_directory(os.path.dirname(self.path))
             self._descriptor = atomic.open_own(self.path, os.O_RDWR | os.O_APPEND)
         atomic.write_all(self._descriptor, _SEAL.pack(size, digest, self._boot))
+
+    def note_forgery(self, reason: str, dropped_bytes: int) -> None:
+        """See the function."""
+        note_forgery(self.path, reason, dropped_bytes)
 
     def drop_last(self) -> None:
         """Remove the seal of an append that did not happen."""
