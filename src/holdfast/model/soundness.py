@@ -14,7 +14,7 @@ _STATUSES = frozenset(str(status) for status in Status)
 _TEXT, _NUMBER, _TABLE = (str,), (int, float), (dict,)
 _NONE = type(None)
 #: Fields that lists and loops use, with their types. Those not listed may be anything.
-_REQUIRED = {"agent": _TEXT}
+_REQUIRED: dict[str, tuple[type, ...]] = {"agent": _TEXT, "project_dir": _TEXT, "run": _NUMBER}
 _OPTIONAL: dict[str, tuple[type, ...]] = {
     "task_name": _TEXT,
     "goal": _TEXT,
@@ -22,7 +22,6 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "status_cause": _TEXT,
     "model": _TEXT,
     "stage": _TEXT,
-    "project_dir": _TEXT,
     "session_id": _TEXT,
     "attempt": _NUMBER,
     "retry_count": _NUMBER,
@@ -47,7 +46,6 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "notes": (list,),
     "amended": (list,),
     "items": (list,),
-    "run": _NUMBER,
     "paid_calls": _NUMBER,
     "accept": _NUMBER,
     "asked_s": _NUMBER,
@@ -93,6 +91,7 @@ def is_sound(manifest: dict[str, Any]) -> bool:
         and all((value := get(name)) is None or isinstance(value, kinds) for name, kinds in _OPTIONAL.items())
         and all((value := get(name)) is None or is_time(value) for name in _TIMES)
         and _has_only(get("usage"), _NUMBERS)
+        and (not get("interrupt") or is_time(get("interrupt").get("timestamp")))
         and all(_has_only(get(name), _PLAIN) for name in _PLAIN_TABLES)
         and all(isinstance(each, str) for name in _TEXT_LISTS for each in get(name) or ())
         and all(isinstance(each, dict) for each in get("amended") or ())
