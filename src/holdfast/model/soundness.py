@@ -91,7 +91,7 @@ def is_sound(manifest: dict[str, Any]) -> bool:
         and all((value := get(name)) is None or isinstance(value, kinds) for name, kinds in _OPTIONAL.items())
         and all((value := get(name)) is None or is_time(value) for name in _TIMES)
         and _has_only(get("usage"), _NUMBERS)
-        and (not get("interrupt") or is_time(get("interrupt").get("timestamp")))
+        and (not get("interrupt") or is_time(manifest["interrupt"].get("timestamp")))
         and all(_has_only(get(name), _PLAIN) for name in _PLAIN_TABLES)
         and all(isinstance(each, str) for name in _TEXT_LISTS for each in get(name) or ())
         and all(isinstance(each, dict) for each in get("amended") or ())
