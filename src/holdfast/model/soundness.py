@@ -14,7 +14,9 @@ _STATUSES = frozenset(str(status) for status in Status)
 _TEXT, _NUMBER, _TABLE = (str,), (int, float), (dict,)
 _NONE = type(None)
 #: Fields that lists and loops use, with their types. Those not listed may be anything.
-_REQUIRED: dict[str, tuple[type, ...]] = {"agent": _TEXT, "project_dir": _TEXT, "run": _NUMBER}
+_REQUIRED = {"agent": _TEXT}
+#: Fields that older manifests may lack, but that are never null.
+_NEVER_NULL: dict[str, tuple[type, ...]] = {"project_dir": _TEXT, "run": _NUMBER}
 _OPTIONAL: dict[str, tuple[type, ...]] = {
     "task_name": _TEXT,
     "goal": _TEXT,
@@ -88,6 +90,7 @@ def is_sound(manifest: dict[str, Any]) -> bool:
         and get("status") in _STATUSES
         and is_time(get("started_at"))
         and all(isinstance(get(name), kinds) for name, kinds in _REQUIRED.items())
+        and all(name not in manifest or isinstance(get(name), kinds) for name, kinds in _NEVER_NULL.items())
         and all((value := get(name)) is None or isinstance(value, kinds) for name, kinds in _OPTIONAL.items())
         and all((value := get(name)) is None or is_time(value) for name in _TIMES)
         and _has_only(get("usage"), _NUMBERS)
