@@ -257,16 +257,19 @@ def _budget(task: Detail) -> list[tuple[str, str]]:
     """The budgets that a person set, and whether one was exceeded: some programs report their cost only at
     the end."""
     lines: list[str] = []
+    used: dict[str, Any] = task.manifest.get("usage") or {}
+    if all(used.get(name) is None for name in ("cost_usd", "input_tokens", "output_tokens")):
+        return []  # nothing was used, as far as is known: the journal need not be read
     for each in task.budgets:
         if each.limit is None or each.name not in ("cost_usd", "tokens"):
             continue
         is_money = each.name == "cost_usd"
         limit = f"${each.limit:.2f}" if is_money else f"{amounts.short(each.limit)} tokens"
-        used = (
+        spent = (
             "unknown" if each.used is None else f"${each.used:.2f}" if is_money else amounts.short(each.used)
         )
         is_over = each.used is not None and each.used > each.limit
-        lines.append(f"{used} of {limit}" + (", exceeded" if is_over else ""))
+        lines.append(f"{spent} of {limit}" + (", exceeded" if is_over else ""))
     return named_rows("budget", lines)
 
 
