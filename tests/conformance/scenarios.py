@@ -34,6 +34,11 @@ ROWS = {
     "mcp_install": Row("`mcp install` and `mcp remove` through the CLI's own command, each twice"),
     "mcp_call": Row("the agent calls tools of `holdfast mcp`: it starts a task, and may not approve its own"),
     "full": Row("`--permissions full`: edits and commands write in the workspace and elsewhere"),
+    "sandbox_read": Row(
+        "`--sandbox --permissions read`: neither an edit nor a command writes → exit status 4"
+    ),
+    "sandbox_edit": Row("`--sandbox --permissions edit`: edits and commands write in the workspace only"),
+    "sandbox_full": Row("`--sandbox --permissions full`: edits and commands write in the workspace only"),
 }
 
 #: Scenarios of several programs in one task.

@@ -17,6 +17,7 @@ import pytest
 from holdfast.testing.models import shell, text, tool
 from tests.conformance.rig import STEP_S, Rig, attempts
 from tests.support.tasks import holdfast
+from tests.support.tools import need_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,12 +64,21 @@ def _turns(agent: str, folder: str) -> list[Turn]:
     return [tool(tools.writer, arguments), tool(tools.shell, {"command": command, "description": "write"})]
 
 
-def _run(rig: Rig, elsewhere: str, profile: str) -> tuple[set[str], set[str], str, int]:
+@pytest.fixture
+def in_home() -> str:
+    """A directory that exists in the sandbox: the temporary directories there are private."""
+    need_sandbox()
+    path = os.path.join(os.environ["HOME"], "elsewhere")
+    os.mkdir(path)
+    return path
+
+
+def _run(rig: Rig, elsewhere: str, profile: str, *flags: str) -> tuple[set[str], set[str], str, int]:
     """What was written in the workspace and elsewhere, the outcome, and the exit status of `wait`."""
     # Codex refuses to work in a directory without git.
     subprocess.run(["git", "init", "-q", rig.project], check=True)
     turns = [*_turns(rig.agent, rig.project), *_turns(rig.agent, elsewhere), text("All done.")]
-    task = rig.start(rig.serve(turns), "Write.", permissions=profile)
+    task = rig.start(rig.serve(turns), "Write.", *flags, permissions=profile)
     manifest = task.wait_for("completed", within_s=STEP_S)
     assert manifest["permissions"] == profile
     ((outcome),) = (one["outcome"] for one in attempts(task))
@@ -116,3 +126,23 @@ def test_full(rig: Rig, elsewhere: str) -> None:
         return
     assert outside == _all(rig.agent)
     assert (outcome, status) == ("success", 0)
+
+
+def test_sandbox_read(rig: Rig, in_home: str) -> None:
+    done = _run(rig, in_home, "read", "--sandbox")
+    assert done == (set(), set(), "permission_denied_but_finished", 4)
+
+
+def test_sandbox_edit(rig: Rig, in_home: str) -> None:
+    _writes_only_inside(rig, in_home, "edit")
+
+
+def test_sandbox_full(rig: Rig, in_home: str) -> None:
+    _writes_only_inside(rig, in_home, "full")
+
+
+def _writes_only_inside(rig: Rig, elsewhere: str, profile: str) -> None:
+    inside, outside, outcome, status = _run(rig, elsewhere, profile, "--sandbox")
+    assert (inside, outside) == (_all(rig.agent), set())
+    # The program refused it, or the sandbox did, which not every program reports as a refusal.
+    assert (outcome, status) in (("permission_denied_but_finished", 4), ("tool_failed_but_finished", 0))

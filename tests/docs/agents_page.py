@@ -94,6 +94,7 @@ def _permissions(adapters: list[Adapter]) -> str:
         for each in adapter.capabilities.permissions:
             how = [*each.argv, *each.tools, *(f"{name}={value}" for name, value in each.env.items())]
             flags = f"`{' '.join(how)}`" if how else "–"
+            flags += f"; with `--sandbox`: `{' '.join(each.in_sandbox)}`" if each.in_sandbox else ""
             rows.append(f"| `{adapter.name}` | `{each.profile}` | {each.means} | {flags} |")
     return _PERMISSIONS + "\n" + "\n".join(rows) + "\n"
 

@@ -173,6 +173,43 @@ def test_it_commits_in_its_worktree_and_not_to_other_branches(home: str) -> None
 # ── what it sees ──
 
 
+@pytest.mark.parametrize("flags", [(), ("--worktree",)], ids=["in place", "worktree"])
+@pytest.mark.parametrize("profile", ["read", "edit"])
+def test_the_profile_holds_for_an_agent_that_cannot_make_its_own_sandbox(
+    home: str, profile: str, flags: tuple[str, ...]
+) -> None:
+    repo = repos.Repo(os.path.join(os.path.dirname(home), "repo"))
+    repo.commit("a.txt")
+    task = Task.start(
+        *("--agent", "codex", "--sandbox", "--permissions", profile, *flags, "go"),
+        project=repo.path,
+        env={"PATH": f"{_stub_codex()}:{os.environ['PATH']}"},
+    )
+    task.wait_for("completed")
+    written = {"edit": "wrote a.txt, mine", "read": "wrote"}
+    assert [row for row in task.log().splitlines() if row.startswith("wrote")] == [written[profile]]
+
+
+def _stub_codex() -> str:
+    """A directory, visible in the sandbox, with a `codex` that tries to write into its workspace."""
+    folder = os.path.join(os.environ["HOME"], "stub")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "codex")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(
+            "#!/bin/sh\n"
+            """echo '{"type":"thread.started","thread_id":"0199a0b0-0000-7000-8000-000000000001"}'\n"""
+            "wrote=\n"
+            "(echo two > a.txt) && wrote=' a.txt, mine'\n"
+            "touch mine || wrote=\n"
+            'echo "wrote$wrote" >&2\n'
+            """echo '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Done."}}'\n"""
+            """echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'\n"""
+        )
+    os.chmod(path, 0o755)
+    return folder
+
+
 def test_forbidden_paths_of_a_packet_are_empty(home: str) -> None:
     project = repos.Repo(os.path.join(os.path.dirname(home), "project"))
     project.write("secrets/key.pem", "SECRET")
@@ -240,7 +277,8 @@ def test_without_bubblewrap_nothing_is_created(home: str) -> None:
     assert "cannot make a sandbox here: No permissions to create new namespace" in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []
     found = with_broken_bwrap("doctor")
-    assert "No permissions to create new namespace" in found.stdout
+    # Its lines are wrapped at COLUMNS.
+    assert "No permissions to create new namespace" in " ".join(found.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,9 @@ class Permission(Record):
     argv: tuple[str, ...] = ()
     #: Its arguments about single tools. The option `allowed_tools` replaces them.
     tools: tuple[str, ...] = ()
+    #: For a program with a sandbox of its own, which cannot be made in ours: its arguments there, instead of
+    #: `argv`. Then only ours confines it, so with `read` the workspace is read-only.
+    in_sandbox: tuple[str, ...] = ()
     env: dict[str, str] = {}
 
 

@@ -104,6 +104,12 @@ class Place:
         if not os.path.isdir(link):
             self.read(link)  # it names the git directory
 
+    def read_workspace(self, directory: str, repository: Repository | None) -> None:
+        """The directory where the command works and may write nothing, with its git data."""
+        if repository is not None and not self._is_elsewhere(directory, repository):
+            self.read(repository.common_dir, repository.top, repository.git_dir)
+        self.read(directory)
+
     def _submodule(self, directory: str, path: str) -> None:
         """A submodule in place: the user's git in the project reads the settings that its `.git` leads to."""
         if not path.startswith(directory + "/") or os.path.realpath(path) != path:

@@ -11,6 +11,7 @@ from holdfast.agents.codex.adapter import ADAPTER
 from holdfast.agents.codex.events import error_kind
 from holdfast.agents.replay import fold, replay
 from holdfast.agents.shared import reset_times
+from holdfast.model.spec import SandboxSpec
 from tests.contract.adapters import recorded
 
 BASE = ["/n/codex", "exec", "--json", "-c", "features.plugin_discovery_prefetch=false"]
@@ -119,6 +120,21 @@ def test_the_command_line(
     assert again.argv == [*BASE, *expected, "resume", ID, "-"]
     assert first.stdin == again.stdin == "/packet/prompt.md"
     assert first.home is None
+
+
+@pytest.mark.req("SBX-1")
+@pytest.mark.parametrize("profile", ["read", "edit"])
+def test_in_our_sandbox_it_makes_none_of_its_own(profile: str) -> None:
+    boxed = SPEC.task.evolve(sandbox=SandboxSpec())
+    argv = ADAPTER.launch(SPEC.evolve(task=boxed, permissions=profile)).argv
+    assert argv == [*BASE, "--dangerously-bypass-approvals-and-sandbox", "-"]
+    chosen = boxed.evolve(options={"sandbox": "read-only"})
+    assert ADAPTER.launch(SPEC.evolve(task=chosen, permissions=profile)).argv == [
+        *BASE,
+        "-s",
+        "read-only",
+        "-",
+    ]
 
 
 def test_the_home_is_private_and_outlives_the_attempt() -> None:

@@ -29,22 +29,26 @@ _NATIVE = tuple(
 _REFUSALS = ("Error:", "error:", "Not inside a trusted directory", "No prompt provided")
 
 
+#: Its bubblewrap needs a user namespace, and our sandbox allows none: each command would fail.
+_UNCONFINED = ("--dangerously-bypass-approvals-and-sandbox",)
 _PERMISSIONS = (
     Permission(
         profile="read",
         means="Reads files and runs commands in its sandbox, which is read-only and without network.",
         argv=("-s", "read-only"),
+        in_sandbox=_UNCONFINED,
     ),
     Permission(
         profile="edit",
         means="Edits files and runs commands in its sandbox: only the workspace and temporary directories "
         "are writable, and there is no network.",
         argv=("-s", "workspace-write"),
+        in_sandbox=_UNCONFINED,
     ),
     Permission(
         profile="full",
         means="Everything, without its sandbox; also outside of git repositories.",
-        argv=("--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"),
+        argv=(*_UNCONFINED, "--skip-git-repo-check"),
     ),
 )
 
@@ -136,7 +140,9 @@ class Codex:
         argv += ["-c", "features.plugin_discovery_prefetch=false"]
         sandbox, skip = spec.task.options.get("sandbox"), "--skip-git-repo-check"
         permission = self.capabilities.permission(spec.permissions)
-        argv += ["-s", sandbox] if isinstance(sandbox, str) else permission.argv
+        is_boxed = spec.task.sandbox is not None and permission.in_sandbox
+        profile = permission.in_sandbox if is_boxed else permission.argv
+        argv += ["-s", sandbox] if isinstance(sandbox, str) else profile
         if spec.task.options.get("skip_git_repo_check") is True and skip not in argv:
             argv.append(skip)
         if (model := self.capabilities.model(spec.model)) is not None:

@@ -15,6 +15,7 @@ from holdfast.agents import registry
 from holdfast.agents.base import ConfigHome, Launch
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
+from holdfast.model import permissions
 from holdfast.runner.attempt import private_home
 from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.runner.ledger import Ledger
@@ -82,12 +83,22 @@ def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
     own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
     is_own = spec.workspace == "worktree" and (directory + "/").startswith(task_worktree.path_of(own) + "/")
     start = start_of(ledger.packet, directory, patterns)
-    if is_own:
+    if _only_reads(ledger, opened):
+        place.read_workspace(directory, _in_worktree(own, spec) if is_own else start.repository)
+    elif is_own:
         place.workspace(directory, _in_worktree(own, spec), store=own.sandbox_git)
     else:
         place.workspace(directory, start.repository, store=None, submodules=start.submodules)
     if patterns:
         place.hide(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
+
+
+def _only_reads(ledger: Ledger, opened: ev.AttemptOpened) -> bool:
+    """Whether the program leaves it to the sandbox that it writes nothing."""
+    stage = ledger.task.stage_spec(opened.stage)
+    profile = permissions.granted(ledger.task, stage) if stage is not None else ""
+    able = registry.adapter(opened.agent).capabilities
+    return profile == permissions.READ and bool(able.permission(profile).in_sandbox)
 
 
 def _after(ledger: Ledger, opened: ev.AttemptOpened) -> tuple[str, ...]:
