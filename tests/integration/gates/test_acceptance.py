@@ -124,11 +124,12 @@ def test_secrets_are_masked_in_the_artifact_and_in_reasons(home: str) -> None:
 
 
 def test_nothing_is_run_after_another_check_has_failed(home: str) -> None:
-    case = Verify(home, "touch ran")
+    ran = os.path.join(os.path.dirname(home), "ran")  # not in the clean room, which is removed
+    case = Verify(home, f"touch {ran}")
     os.unlink(case.packet.output("codex_verify", "codex", "meta.json"))
     code, result = judge(case.packet, "codex_verify")
     assert (code, result["failed"]) == (1, "report")
-    assert not os.path.exists(os.path.join(case.repo.path, "ran"))
+    assert not os.path.exists(ran)
 
 
 def test_what_commands_leave_outside_the_scope_is_a_remark(home: str) -> None:
