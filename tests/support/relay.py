@@ -37,6 +37,8 @@ class Relay:
         self._listening.close()
         for thread in self._threads:
             thread.join(10)
+        for connection in self._open:
+            connection.close()
 
     def _accept(self) -> None:
         while True:

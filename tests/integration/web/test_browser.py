@@ -240,6 +240,7 @@ def test_a_phone_and_the_keyboard(served: Served) -> None:
     with browsing(served, "phone") as page:
         page.locator("tr", has_text="two").first.wait_for()
         page.keyboard.press("j")
+        page.locator("tr.chosen").wait_for()  # the page listens to keys
         page.keyboard.press("j")
         page.keyboard.press("Enter")
         page.wait_for_url("**/task/one")

@@ -268,7 +268,7 @@ def test_a_task_whose_mark_may_be_taken_away_keeps_the_keeper(keeper: Keeper) ->
     packet, guard = keeper.packet("a", status=Status.SPAWNING), keeper.guard
     atomic.write(packet.interrupt_request, b"which one?\n", durable=False)
     data = atomic.read_json(packet.manifest) or {}
-    asked = {"reason": "which one?", "file": packet.interrupt_request}
+    asked = {"reason": "which one?", "file": packet.interrupt_request, "timestamp": clock.iso_now()}
     atomic.write_json(packet.manifest, {**data, "status": "interrupted", "interrupt": asked}, durable=False)
     with keeper.as_if_running(packet):
         guard.step(rung=True)

@@ -1,6 +1,6 @@
 // All tasks, in the groups of `ls`: as a list, or as columns.
 import { Component } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html, State, Elapsed, Empty, tokens, dollars, plain, tone, serverNow } from "/ui.js";
 import { get, stream, isReadOnly } from "/api.js";
 import { signal } from "@preact/signals";
@@ -75,6 +75,7 @@ export function Board() {
   const [project, setProject] = useState("");
   const [isBoard, setBoard] = useState(localStorage.getItem("holdfast.view") === "board");
   const [chosen, setChosen] = useState("");
+  const latest = useRef("");
   useEffect(() => {
     document.title = "Tasks – holdfast";
     const source = stream(() => "/api/stream", { hello: load, board: change, again: load });
@@ -92,14 +93,16 @@ export function Board() {
   useEffect(() => {
     const onKey = (event) => {
       if (event.metaKey || event.ctrlKey || event.target.matches?.("input, textarea, select, a, button") && event.key === "Enter" || event.target.matches?.("input, textarea, select")) return;
-      const at = order.indexOf(chosen);
-      if (event.key === "j") setChosen(order[Math.min(at + 1, order.length - 1)] || "");
-      else if (event.key === "k") setChosen(order[Math.max(at - 1, 0)] || "");
-      else if (event.key === "Enter" && chosen) open(chosen);
+      // Not `chosen`: the next key may come before this one is drawn.
+      const at = order.indexOf(latest.current);
+      const choose = (to) => setChosen(latest.current = order[to] || "");
+      if (event.key === "j") choose(Math.min(at + 1, order.length - 1));
+      else if (event.key === "k") choose(Math.max(at - 1, 0));
+      else if (event.key === "Enter" && latest.current) open(latest.current);
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
-  }, [order, chosen]);
+  }, [order]);
   useEffect(() => { document.querySelector(".chosen")?.scrollIntoView({ block: "nearest" }); }, [chosen]);
   const shown = groups.filter((group) => members.get(group).length);
   const show = (board) => { setBoard(board); localStorage.setItem("holdfast.view", board ? "board" : "list"); };
