@@ -39,7 +39,7 @@ def test_a_task_ends(home: str, part: str, mode: str) -> None:
         once = os.path.join(workspace(), "once")
         crash = f"[ -e {once} ] || {{ touch {once}; kill -SEGV $$; }}"
         task = Task.shell(f"{chmod(part, mode)}; {crash}; exit 0", *EAGER)
-        eventually(lambda: task.status() == "completed", 60, "it ends", journal=task.packet)
+        task.wait_for("completed", within_s=60)
         done = holdfast("rm", task.id)
         assert done.returncode == 0, done.stderr
         assert not os.path.exists(task.packet)

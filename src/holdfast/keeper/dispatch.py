@@ -239,15 +239,15 @@ class Dispatch:
         Returns None if another task may follow.
         """
         packet = self.home.packet(item.task_id)
-        if not admitted.is_admitted(packet):
-            queue.poison(item.task_id, "it was not created by a command in this home")
-            return None
         try:
             load.fold(packet)
         except HoldfastError as error:
             # The manifest is only derived. If the journal is unreadable, every runner would fail.
             log(f"{item.task_id} is not started: {error}")
             queue.poison(item.task_id, f"its journal cannot be read: {error}")
+            return None
+        if not admitted.is_admitted(packet):
+            queue.poison(item.task_id, "it was not created by a command in this home")
             return None
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)

@@ -158,6 +158,11 @@ def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptF
     )
 
 
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path, follow_symlinks=False)
+    return found.st_dev, found.st_ino
+
+
 class Journal:
     """The journal, open for writing by the holder of runner.lock."""
 
@@ -172,6 +177,7 @@ class Journal:
         except OSError as error:
             storage_failed(error, f"cannot open {path}")
         self.size = os.fstat(self.descriptor).st_size
+        self._inode, self._folder = os.fstat(self.descriptor).st_ino, _identity(os.path.dirname(path))
         self._seen = self._look()
 
     def repair(self) -> ev.JournalRepaired | ev.JournalForged | None:
@@ -255,9 +261,15 @@ class Journal:
         atomic.write(self.path, data, durable=True)
 
     def _look(self) -> tuple[int, ...] | None:
-        """What tells whether anybody has written: one system call. None if the file is gone."""
+        """What tells whether anybody has written: one system call. None if the file is gone.
+
+        Or if our directory was renamed, with its home, and another one is at its path: that journal is not
+        ours to restore.
+        """
         try:
             found = os.stat(self.path, follow_symlinks=False)
+            if found.st_ino != self._inode and self._folder != _identity(os.path.dirname(self.path)):
+                return None
         except OSError:
             return None
         return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
