@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _HEAD = """# Conformance
 
-The six CLIs as npm installs them, run by holdfast against the [model servers](guides/model-servers.md) in a \
+The CLIs as npm installs them, run by holdfast against the [model servers](guides/model-servers.md) in a \
 network namespace that has loopback only.
 Written by `make conformance`: not by hand. `make conformance-smoke` runs the rows in bold.
 """

@@ -19,7 +19,7 @@ def page() -> str:
 
 
 def _root(path: str) -> str:
-    return pages.ROOT if path.startswith("tests/") else PACKAGE
+    return pages.ROOT if path.startswith(("tests/", "contracts/")) else PACKAGE
 
 
 def _files() -> list[str]:

@@ -9,10 +9,10 @@ from holdfast.agents import registry
 from holdfast.agents.replay import replay
 from holdfast.model import outcome as oc
 from holdfast.pipeline.triage import Failure, FailureClass, triage
+from tests.contract.adapters.recorded import AGENTS
 
 BAD_INPUT, NO_LOGIN, BUDGET = FailureClass.TOOLING, FailureClass.AUTH, FailureClass.BUDGET
 PASSING, NO_IDEA = FailureClass.TRANSIENT, FailureClass.UNKNOWN
-AGENTS = ("gemini", "codex", "copilot", "claude", "opencode", "pi")
 NOT_TRUSTED = "Not inside a trusted directory and --skip-git-repo-check was not specified."
 #: Program, exit status (negative: a signal), its words on stderr → outcome, class.
 EXITS = [

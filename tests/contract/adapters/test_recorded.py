@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Lines = list[dict[str, Any]]
 
 RUNS = {agent: recorded.runs(agent) for agent in recorded.AGENTS}
-#: A run that ended well, for each.
+#: A run of each that ended well.
 WHOLE = {
     "claude": "text",
     "codex": "text",

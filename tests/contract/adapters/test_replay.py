@@ -14,6 +14,28 @@ from holdfast.views.cli import entry
 from tests.contract.adapters import recorded
 
 TEXT = os.path.join(recorded.FOLDER, "codex", "badtool")
+#: Agent, name of a model, what is on its command line.
+MODELS = [
+    ("claude", "sonnet", "claude-sonnet-5"),
+    ("claude", "opus", "claude-opus-4-8"),
+    ("claude", "haiku", "haiku"),
+    ("claude", "claude-opus-4-1", "claude-opus-4-1"),
+    ("gemini", "pro", "gemini-2.5-pro"),
+    ("gemini", "flash", "gemini-2.5-flash"),
+    ("codex", "gpt-5", "gpt-5"),
+    ("opencode", "a/b", "a/b"),
+    ("pi", "a/b", "a/b"),
+    ("copilot", "gpt-5", "gpt-5"),
+]
+#: Arguments for `effort: high`; None: the program has no such option.
+EFFORTS = {
+    "claude": ["--effort", "high"],
+    "codex": ["-c", "model_reasoning_effort=high"],
+    "opencode": ["--variant", "high"],
+    "pi": ["--thinking", "high"],
+    "gemini": None,
+    "copilot": None,
+}
 
 
 def test_replay_prints_the_fields_of_a_label(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +130,7 @@ def _npm(root: str, agent: str, version: str) -> str:
 
 
 @pytest.mark.req("LCH-15")
-@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "opencode", "pi"])
+@pytest.mark.parametrize("agent", recorded.AGENTS)
 def test_the_version_is_read_from_the_package_and_no_program_is_run(
     agent: str, tmp_path: os.PathLike[str]
 ) -> None:
@@ -171,21 +193,7 @@ def test_probe_prints_no_secret(
 
 
 @pytest.mark.req("LCH-16")
-@pytest.mark.parametrize(
-    ("agent", "asked", "given"),
-    [
-        ("claude", "sonnet", "claude-sonnet-5"),
-        ("claude", "opus", "claude-opus-4-8"),
-        ("claude", "haiku", "haiku"),
-        ("claude", "claude-opus-4-1", "claude-opus-4-1"),
-        ("gemini", "pro", "gemini-2.5-pro"),
-        ("gemini", "flash", "gemini-2.5-flash"),
-        ("codex", "gpt-5", "gpt-5"),
-        ("opencode", "a/b", "a/b"),
-        ("pi", "a/b", "a/b"),
-        ("copilot", "gpt-5", "gpt-5"),
-    ],
-)
+@pytest.mark.parametrize(("agent", "asked", "given"), MODELS)
 def test_a_short_name_becomes_a_pinned_one_on_the_command_line(agent: str, asked: str, given: str) -> None:
     adapter = registry.adapter(agent)
     spec = recorded.launch_spec(agent, model=asked)
@@ -195,7 +203,7 @@ def test_a_short_name_becomes_a_pinned_one_on_the_command_line(agent: str, asked
 
 
 @pytest.mark.req("LCH-4")
-@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "opencode", "pi"])
+@pytest.mark.parametrize("agent", recorded.AGENTS)
 def test_the_prompt_is_never_on_the_command_line(agent: str) -> None:
     adapter = registry.adapter(agent)
     assert adapter.capabilities.stdin_prompt
@@ -204,17 +212,7 @@ def test_the_prompt_is_never_on_the_command_line(agent: str) -> None:
         assert "/packet/prompt.md" not in " ".join(launch.argv)
 
 
-@pytest.mark.parametrize(
-    ("agent", "words"),
-    [
-        ("claude", ["--effort", "high"]),
-        ("codex", ["-c", "model_reasoning_effort=high"]),
-        ("opencode", ["--variant", "high"]),
-        ("pi", ["--thinking", "high"]),
-        ("gemini", None),
-        ("copilot", None),
-    ],
-)
+@pytest.mark.parametrize(("agent", "words"), EFFORTS.items())
 def test_an_effort_is_handed_on_where_there_is_a_way(agent: str, words: list[str] | None) -> None:
     adapter = registry.adapter(agent)
     assert adapter.capabilities.takes_effort == (words is not None)

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
+from holdfast.views.mcp.install import PROGRAMS
 from tests.support.tasks import holdfast, workspace
 
-AGENTS = ("claude", "codex", "gemini", "copilot", "opencode")
 #: Behaves as the real programs did (tests/conformance/test_mcp.py): some refuse to add or remove twice.
 STAND_IN = """#!{python}
 import json, os, sys
@@ -45,7 +45,7 @@ else:
 def programs(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = os.path.join(os.path.dirname(home), "bin")
     os.mkdir(folder)
-    for agent in AGENTS:
+    for agent in PROGRAMS:
         path = os.path.join(folder, agent)
         with open(path, "w", encoding="utf-8") as file:
             file.write(STAND_IN.format(python=sys.executable, agent=agent))
@@ -67,7 +67,7 @@ def calls() -> list[list[str]]:
         return [json.loads(line) for line in file]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", PROGRAMS)
 def test_install_twice_and_remove_twice(agent: str) -> None:
     for _ in range(2):
         done = holdfast("mcp", "install", "--for", agent, cwd=workspace())

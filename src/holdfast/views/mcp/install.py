@@ -32,7 +32,8 @@ class _Program(Record):
     file: str = ""
 
 
-_PROGRAMS = {
+#: The agents whose programs can use MCP servers.
+PROGRAMS = {
     "claude": _Program(
         add=("mcp", "add", "-s", "user", NAME, "--"),
         remove=("mcp", "remove", "-s", "user", NAME),
@@ -81,7 +82,7 @@ def own_command() -> tuple[str, ...]:
 
 def add(agent: str) -> Done:
     """Add our server to the agent's settings; once is enough. Raises CommandNotFound, NotPossible."""
-    program, commands, own = _path(agent), _PROGRAMS[agent], own_command()
+    program, commands, own = _path(agent), PROGRAMS[agent], own_command()
     added = _run(program, *commands.add, *own)
     if added.returncode == 0:
         return Done(agent=agent, result="added", command=own)
@@ -100,7 +101,7 @@ def add(agent: str) -> Done:
 
 def remove(agent: str) -> Done:
     """Remove our server from the agent's settings. Raises CommandNotFound, NotPossible."""
-    program, commands = _path(agent), _PROGRAMS[agent]
+    program, commands = _path(agent), PROGRAMS[agent]
     if commands.remove is None:
         raise NotPossible(
             f"{agent} has no command that removes a server",

@@ -10,12 +10,13 @@ from holdfast.model.roles import ROLES
 from holdfast.pipeline.define import one_agent
 from holdfast.pipeline.define.catalog_file import Batch
 from holdfast.pipeline.define.intents import INTENTS
+from tests.contract.adapters.recorded import AGENTS
 from tests.support.manifests import package, put, resolved, stages, valid
 
 pytestmark = pytest.mark.req("TEA-1")
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "copilot", "opencode", "pi"])
+@pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("intent", INTENTS)
 def test_every_intent_can_be_played_by_one_agent(agent: str, intent: str) -> None:
     names = stages(put(valid(intent), "routing.agent", agent))

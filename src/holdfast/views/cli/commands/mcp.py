@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from holdfast.errors import UsageError
 from holdfast.views.cli.parse.command_spec import Action, Argument, Command, Option, actions_help
+from holdfast.views.mcp.install import PROGRAMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_AGENTS = ("claude", "codex", "gemini", "copilot", "opencode")
 _ACTIONS = (
     Action(
         name="install",
@@ -48,7 +48,7 @@ COMMAND = Command(
             flags=("--for",),
             dest="for",
             kind="many",
-            choices=_AGENTS,
+            choices=tuple(PROGRAMS),
             metavar="AGENT",
             help="With install and remove: the agent's program (repeatable).",
         ),
@@ -66,7 +66,7 @@ def run(values: dict[str, Any]) -> int:
         return server.serve()
     if not values["for"]:
         raise UsageError(
-            f"'{values['action']}' needs --for AGENT", hint=f"the agents are {', '.join(_AGENTS)}"
+            f"'{values['action']}' needs --for AGENT", hint=f"the agents are {', '.join(PROGRAMS)}"
         )
     from holdfast.views.cli.show import out
     from holdfast.views.mcp import install
