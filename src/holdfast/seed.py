@@ -27,8 +27,8 @@ from holdfast import (
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper_watch import KeeperWatch
 from holdfast.redact import Redactor
+from holdfast.seed_keeper_watch import KeeperWatch
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -51,7 +51,7 @@ PRELOADED = (
     "holdfast.runner.attempt.private_home",
     "holdfast.runner.perform.ending",
     "holdfast.runner.perform.idle",
-    "holdfast.runner.perform.people",
+    "holdfast.runner.perform.interaction",
     "holdfast.runner.perform.record",
     "holdfast.runner.perform.running",
     "holdfast.runner.perform.starting",

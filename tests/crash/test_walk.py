@@ -28,7 +28,7 @@ LIKELY = {
     "admitted.schedule": "scheduled",
     "inbox.": "cli",
     "seed.": "seed",
-    "guard.": "keeper",
+    "live_tasks.": "keeper",
     "dispatch.": "queued",
     "candidates.": "best_of_n",
     "fanout.plan_refused": "fan_out_split",

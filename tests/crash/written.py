@@ -6,7 +6,7 @@ import json
 import os
 
 from holdfast import clock
-from holdfast.keeper import loop
+from holdfast.keeper import loop_state
 from holdfast.model import events as ev
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.spec import QualitySpec, StageSpec
@@ -290,7 +290,7 @@ def check_queued(case: Case, task: Task) -> None:
     assert [event.new for event in starts] == [Status.SPAWNING], f"it was started {len(starts)} times"
     asked = [event for event in events if isinstance(event, ev.RequestApplied) and event.verb == "start"]
     assert len(asked) == 1
-    state = loop.read_state(case.home)
+    state = loop_state.read_state(case.home)
     point = (case.failpoint or "").partition("=")[0] if case.fired else ""
     fewer_starts = point == "dispatch.asked" or point.startswith(("inbox.", "atomic."))
     more_ends = point == "dispatch.counted" or point.startswith("atomic.")

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from holdfast import clock, seed_client
-from holdfast.keeper.seed_guard import SeedGuard
+from holdfast.keeper.restart_seed import SeedRestarter
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -115,14 +115,14 @@ def test_a_seed_that_is_killed_is_replaced_at_once_again_and_again(home: str) ->
 def test_a_seed_that_is_killed_before_the_keeper_has_seen_it_is_replaced_at_once(home: str) -> None:
     """The keeper took it for one that is still starting, for 2 s."""
     with selectors.DefaultSelector() as selector:
-        guard = SeedGuard(Home(home), selector)
-        guard.step()
+        seed = SeedRestarter(Home(home), selector)
+        seed.step()
         old = eventually(lambda: seed_of(home), what="a seed lives")
         killed_mono = time.monotonic()
         kin.kill(old)
-        eventually(lambda: (guard.step(), other_seed(home, old))[1], 15, "a new seed lives")
+        eventually(lambda: (seed.step(), other_seed(home, old))[1], 15, "a new seed lives")
         took_s = time.monotonic() - killed_mono
-        guard.bury()
+        seed.on_death()
     kin.kill(seed_of(home))
     assert took_s < 1.5
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from holdfast import clock, ids, paths, spawn
-from holdfast.keeper import loop as loops
+from holdfast.keeper import loop_state
 from holdfast.keeper import settings as kept
 from holdfast.store import trust
 from holdfast.store.layout import Home
@@ -159,12 +159,12 @@ def test_a_changed_environment_is_not_used(home: str, trap: Trap) -> None:
 @pytest.mark.parametrize("where", ["up", "settings"])
 def test_sources_of_the_queue_come_from_the_user(home: str, trap: Trap, where: str) -> None:
     loop = {"sources": [f"cmd:{trap.path}"], "project": os.path.dirname(home), "slots": 2}
-    assert not loops.read_spec(Home(home)).sources
+    assert not loop_state.read_spec(Home(home)).sources
     if where == "up":
         put(os.path.join(home, "up"), {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop})
     else:
         put(os.path.join(home, "settings.json"), {"schema": "holdfast.settings/1", "loop": loop})
         configure("half a line")
-    assert loops.read_spec(Home(home)).sources == ()
+    assert loop_state.read_spec(Home(home)).sources == ()
     trust.note_up(home, b"another")
-    assert tuple(loops.read_spec(Home(home)).sources) == ()
+    assert tuple(loop_state.read_spec(Home(home)).sources) == ()

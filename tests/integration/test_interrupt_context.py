@@ -13,8 +13,8 @@ from contracts import schema
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import context as saved_context
-from holdfast.runner.people.context import save
+from holdfast.runner.user_files import context as saved_context
+from holdfast.runner.user_files.context import save
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 from holdfast.testing import Scenario

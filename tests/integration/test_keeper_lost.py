@@ -121,12 +121,12 @@ def test_a_seed_whose_keeper_died_in_a_home_that_is_down_rests(home: str) -> Non
 def test_a_fork_that_is_slow_to_answer_is_waited_for_and_one_that_died_is_no_answer(home: str) -> None:
     script = """
 import os, select, signal, sys
-from holdfast import keeper_watch
+from holdfast import seed_keeper_watch
 from holdfast.store.layout import Home
-keeper_watch.FIRST_LOOK_S = keeper_watch.LOOK_S = 0.0
-watch = keeper_watch.KeeperWatch(Home(sys.argv[1]))
+seed_keeper_watch.FIRST_LOOK_S = seed_keeper_watch.LOOK_S = 0.0
+watch = seed_keeper_watch.KeeperWatch(Home(sys.argv[1]))
 watch.look()
-keeper_watch.LOOK_S = 5.0
+seed_keeper_watch.LOOK_S = 5.0
 (answer,) = watch.descriptors
 assert watch.look() > 1.0, "it spins"
 with open(f"/proc/self/task/{os.getpid()}/children") as file:

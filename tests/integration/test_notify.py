@@ -22,7 +22,7 @@ from holdfast.notify import outbox
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import notices
+from holdfast.runner.user_files import notices
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
 from holdfast.testing import Scenario

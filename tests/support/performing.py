@@ -10,12 +10,12 @@ from holdfast import clock
 from holdfast.errors import DiskFull
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.waiter import DETACH, Waiter
 from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.performer import perform
 from holdfast.runner.plan.facts import Now
 from holdfast.runner.plan.planner import plan
 from holdfast.runner.plan.step import Step
+from holdfast.runner.wake.waiter import DETACH, Waiter
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import clock, spawn
-from holdfast.keeper import delivery, loop
+from holdfast.keeper import delivery, loop_state
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits
 from holdfast.queue.engine import Item
@@ -59,10 +59,10 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Clock:
 # ── the loop ──
 
 
-def failed(times: int, *, now: float) -> loop.LoopState:
-    state = loop.LoopState()
+def failed(times: int, *, now: float) -> loop_state.LoopState:
+    state = loop_state.LoopState()
     for _ in range(times):
-        state = loop.after_end(state, "failed", now=now)
+        state = loop_state.after_end(state, "failed", now=now)
     return state
 
 
@@ -70,12 +70,12 @@ def failed(times: int, *, now: float) -> loop.LoopState:
 @pytest.mark.parametrize(("times", "pause_s"), [(1, 2), (3, 8), (8, 256), (9, 300), (100, 300)])
 def test_the_pause_behind_failures_is_as_long_as_it_was_meant_to_be(times: int, pause_s: float) -> None:
     state = failed(times, now=BEGIN)
-    assert loop.left_s(state, now=BEGIN) == pytest.approx(pause_s, abs=0.01)
-    assert loop.left_s(state, now=BEGIN + pause_s) == 0
-    assert loop.left_s(state, now=BEGIN + HOUR) == 0
+    assert loop_state.left_s(state, now=BEGIN) == pytest.approx(pause_s, abs=0.01)
+    assert loop_state.left_s(state, now=BEGIN + pause_s) == 0
+    assert loop_state.left_s(state, now=BEGIN + HOUR) == 0
     # Set back by an hour, or by less than the pause: the loop continues and does not wait for the old time.
-    assert loop.left_s(state, now=BEGIN - HOUR) == 0
-    assert loop.left_s(state, now=BEGIN - 1) == 0
+    assert loop_state.left_s(state, now=BEGIN - HOUR) == 0
+    assert loop_state.left_s(state, now=BEGIN - 1) == 0
 
 
 def test_an_item_that_is_due_after_a_sleep_is_claimed_once(home: str, hands: Clock) -> None:

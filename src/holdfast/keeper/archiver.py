@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from holdfast import clock
-from holdfast.keeper.loop import LoopSpec
+from holdfast.keeper.loop_state import LoopSpec
 
 #: How often all tasks are checked.
 EVERY_S = 300.0

@@ -7,7 +7,7 @@ import os
 from holdfast import clock, units
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
-from holdfast.keeper.loop import LoopSpec
+from holdfast.keeper.loop_state import LoopSpec
 from holdfast.model.outcome import MUST_WAIT
 from holdfast.model.status import Status
 from holdfast.packet import load

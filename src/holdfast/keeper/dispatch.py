@@ -11,7 +11,7 @@ import os
 from holdfast import clock, units
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import allowance, capacity, ended_tasks, loop
+from holdfast.keeper import allowance, capacity, ended_tasks, loop_state
 from holdfast.keeper.archiver import Archiver
 from holdfast.keeper.log import log
 from holdfast.keeper.schedules import Schedules
@@ -29,13 +29,13 @@ from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.keeper.guard import Guard
+    from holdfast.keeper.live_tasks import LiveTasks
 
 #: How often the queue is compared with the packets if nothing happens.
 SYNC_S = 15.0
 #: A comparison reads every waiting packet, so in a long queue, several bells are answered with one
-#: comparison.
-_FEW, _BREATH_S = 100, 0.001
+#: comparison: there is a pause for every item beyond these.
+_SYNC_FREE_ITEMS, _SYNC_PAUSE_PER_ITEM_S = 100, 0.001
 #: Pause while the machine is short of memory or disk.
 _SHORT_S = 5.0
 #: How long to wait for tasks to be interrupted when the loop ends.
@@ -47,18 +47,18 @@ _ANSWER_S = 60.0
 class Dispatch:
     """Starts the tasks of the queue."""
 
-    def __init__(self, home: Home, guard: Guard) -> None:
+    def __init__(self, home: Home, live_tasks: LiveTasks) -> None:
         self.home = home
-        self.guard = guard
+        self.live_tasks = live_tasks
         self._me = claim_owner.this_process()
         self._synced_mono = float("-inf")
         self._queue: LocalQueue | None = None
         self._ends_mono: list[float] = []
         #: The bell was rung since the last comparison; and the pause before the next one.
-        self._rung, self._breath_s = False, 0.0
+        self._rung, self._sync_pause_s = False, 0.0
         #: Why nothing, or not everything, is started; empty if nothing prevents it.
-        self._short = ""
-        self.spec = loop.LoopSpec()
+        self._hold_reason = ""
+        self.spec = loop_state.LoopSpec()
         self._sources = Sources(home)
         self.schedules = Schedules(home)
         #: Task → iteration, for tasks that this keeper started.
@@ -75,10 +75,10 @@ class Dispatch:
         `rung`: the bell was rung, so there may be new tasks. `has_news`: a task no longer needs a runner.
         """
         now_mono = clock.mono()
-        self.spec = spec = loop.read_spec(self.home)
+        self.spec = spec = loop_state.read_spec(self.home)
         wait_s = min(SYNC_S, self._sources.step(spec), self._archiver.step(spec), self.schedules.step())
         rung = rung or self.schedules.has_added
-        if not os.path.exists(self.home.queue) and not self.guard.has_queued and not rung:
+        if not os.path.exists(self.home.queue) and not self.live_tasks.has_queued and not rung:
             return wait_s
         try:
             if self._queue is not None and not self._queue.is_current:
@@ -86,7 +86,7 @@ class Dispatch:
             if self._queue is None:
                 self._queue = LocalQueue(self.home)
                 self._synced_mono = float("-inf")
-            return min(wait_s, self._pull(self._queue, spec, now_mono, rung=rung, has_news=has_news))
+            return min(wait_s, self._dispatch(self._queue, spec, now_mono, rung=rung, has_news=has_news))
         except (OSError, HoldfastError) as error:
             log(f"cannot process the queue: {error}")
             self.close()
@@ -98,8 +98,8 @@ class Dispatch:
             self._queue.close()
             self._queue = None
 
-    def _pull(
-        self, queue: LocalQueue, spec: loop.LoopSpec, now_mono: float, *, rung: bool, has_news: bool
+    def _dispatch(
+        self, queue: LocalQueue, spec: loop_state.LoopSpec, now_mono: float, *, rung: bool, has_news: bool
     ) -> float:
         for task_id in ended_tasks.take_out(self.home, queue, spec, started=self._iterations):
             self._iterations.pop(task_id, None)
@@ -110,36 +110,38 @@ class Dispatch:
         if self.is_idle != is_empty:
             self.is_idle = is_empty
             if is_empty:
-                ended_tasks.notify(self.home, "queue_empty", _ended_words(loop.read_state(self.home)))
+                ended_tasks.notify(self.home, "queue_empty", _ended_words(loop_state.read_state(self.home)))
             audit.append(
                 self.home, {"operation": "loop.empty" if self.is_idle else "loop.filled", "by": "keeper"}
             )
-        state = self._note_answer(loop.read_state(self.home))
+        state = self._note_answer(loop_state.read_state(self.home))
         has_claims = any(not claim_owner.is_external(item.claimed_by) for item in queue.claims())
         self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
-        self._short = ""
+        self._hold_reason = ""
         wait_s = SYNC_S if is_empty else self._hold_back(spec, state)
         while wait_s is None:
             wait_s = self._start_next(queue, spec)
-        self._tell_shortage()
-        return min(wait_s, self._synced_mono + (self._breath_s if self._rung else SYNC_S) - now_mono)
+        self._publish_hold_reason()
+        return min(wait_s, self._synced_mono + (self._sync_pause_s if self._rung else SYNC_S) - now_mono)
 
     def _compare(self, queue: LocalQueue, now_mono: float, *, rung: bool, has_news: bool) -> None:
         """Compare the queue with the packets: fully after a bell or a while, otherwise only what the news
         may change."""
         self._rung = self._rung or rung
-        is_due = now_mono - self._synced_mono >= (self._breath_s if self._rung else SYNC_S)
+        is_due = now_mono - self._synced_mono >= (self._sync_pause_s if self._rung else SYNC_S)
         if is_due or has_news:
-            for item in requeue_lost(queue, self._stands):
+            for item in requeue_lost(queue, self._is_claim_valid):
                 self._forget_start(item)
         if is_due:
             self._synced_mono, self._rung = now_mono, False
             sync.sync(self.home, queue, counts_ends=True)
-            self._breath_s = max(0, queue.summary(clock.now()).count - _FEW) * _BREATH_S
+            self._sync_pause_s = (
+                max(0, queue.summary(clock.now()).count - _SYNC_FREE_ITEMS) * _SYNC_PAUSE_PER_ITEM_S
+            )
         elif has_news:
             sync.check_outside_dependencies(self.home, queue)
 
-    def _stands(self, item: Item) -> bool:
+    def _is_claim_valid(self, item: Item) -> bool:
         """Whether a claim is still valid: its task has started, is about to, or belongs to an external
         worker."""
         if claim_owner.is_external(item.claimed_by):
@@ -159,57 +161,59 @@ class Dispatch:
 
     # ── what may start ──
 
-    def _hold_back(self, spec: loop.LoopSpec, state: loop.LoopState) -> float | None:
+    def _hold_back(self, spec: loop_state.LoopSpec, state: loop_state.LoopState) -> float | None:
         """Seconds to wait if nothing may be started now; None if something may."""
         if os.path.lexists(self.home.interrupt_request) or os.path.exists(self.home.down):
             return SYNC_S
         if spec.max_iterations and state.since_up >= spec.max_iterations:
-            self._short = f"--max-iterations ({spec.max_iterations}) reached; 'holdfast up' resets the count"
+            self._hold_reason = (
+                f"--max-iterations ({spec.max_iterations}) reached; 'holdfast up' resets the count"
+            )
             return SYNC_S
-        left_s = loop.left_s(state, now=clock.now())
+        left_s = loop_state.left_s(state, now=clock.now())
         if left_s > 0:
-            self._short = (
+            self._hold_reason = (
                 f"no task is started before {_local(state.not_before)}: {state.failures} failed in a row"
             )
             return min(left_s, SYNC_S)
         now = clock.now()
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
         if why := allowance.over_budget(spent, spec.budget_usd):
-            self._short = why
+            self._hold_reason = why
             return SYNC_S
         if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.words(spec.min_free_disk_bytes)
-            self._short = f"no task is started: less than {least} of disk space is free"
+            self._hold_reason = f"no task is started: less than {least} of disk space is free"
             return _SHORT_S
         return None
 
-    def _note_answer(self, state: loop.LoopState) -> loop.LoopState:
+    def _note_answer(self, state: loop_state.LoopState) -> loop_state.LoopState:
         """Note an interrupt file, and that a person removed it: then the failures are forgotten."""
         is_asked = os.path.lexists(self.home.interrupt_request)
         if is_asked == state.asked:
             return state
-        state = state.evolve(asked=True) if is_asked else loop.after_answer(state)
-        loop.write_state(self.home, state)
+        state = state.evolve(asked=True) if is_asked else loop_state.after_answer(state)
+        loop_state.write_state(self.home, state)
         return state
 
-    def _closed_pools(self, queue: LocalQueue, spec: loop.LoopSpec, now: float) -> dict[str, str]:
+    def _closed_pools(self, queue: LocalQueue, spec: loop_state.LoopSpec, now: float) -> dict[str, str]:
         """Pools with queued tasks that may not start now, each with the reason."""
         if not spec.windows and not spec.pool_budgets:
             return {}
-        state = loop.read_state(self.home)
+        state = loop_state.read_state(self.home)
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
         closed = allowance.closed_pools(spec.windows, spec.pool_budgets, spent, now=now)
         used = {item.pool for item in queue.items() if item.state == "queued"} if closed else set[str]()
         return {pool: why for pool, why in closed.items() if pool in used}
 
-    def _tell_shortage(self) -> None:
+    def _publish_hold_reason(self) -> None:
         """Write the reason to keeper.log and to loop.json (for `status`), once per change."""
-        state = loop.read_state(self.home)
-        if state.short_of != self._short:
-            log(self._short or "tasks are started again")
-            loop.write_state(self.home, state.evolve(short_of=self._short))
+        state = loop_state.read_state(self.home)
+        if state.short_of != self._hold_reason:
+            log(self._hold_reason or "tasks are started again")
+            loop_state.write_state(self.home, state.evolve(short_of=self._hold_reason))
 
-    def _start_next(self, queue: LocalQueue, spec: loop.LoopSpec) -> float | None:
+    def _start_next(self, queue: LocalQueue, spec: loop_state.LoopSpec) -> float | None:
         """Claim and start one task. Returns None if another one may follow."""
         now_mono, now = clock.mono(), clock.now()
         outlook = queue.summary(now)
@@ -223,17 +227,17 @@ class Dispatch:
             agents=outlook.agents,
             closed=closed,
         )
-        self._short = too_big or next(iter(closed.values()), "") or self._short
+        self._hold_reason = too_big or next(iter(closed.values()), "") or self._hold_reason
         item = queue.claim(self._me, free)
         if item is None:
             left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]
-            longest_s = _SHORT_S if self._short else SYNC_S
+            longest_s = _SHORT_S if self._hold_reason else SYNC_S
             due = [] if outlook.due_at is None else [outlook.due_at - now]
             return max(0.01, min([longest_s, *left, *due]))
         failpoint("dispatch.claimed")
         return self._start(queue, item, spec)
 
-    def _start(self, queue: LocalQueue, item: Item, spec: loop.LoopSpec) -> float | None:
+    def _start(self, queue: LocalQueue, item: Item, spec: loop_state.LoopSpec) -> float | None:
         """Write the start request of a claimed task and start its runner.
 
         Returns None if another task may follow.
@@ -249,7 +253,7 @@ class Dispatch:
         if not admitted.is_admitted(packet):
             queue.poison(item.task_id, "it was not created by a command in this home")
             return None
-        state = loop.read_state(self.home)
+        state = loop_state.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
         self._iterations[item.task_id] = state.iteration
         try:
@@ -259,7 +263,7 @@ class Dispatch:
             queue.release(item.task_id, owner=self._me)
             raise
         failpoint("dispatch.asked")
-        loop.write_state(self.home, state)
+        loop_state.write_state(self.home, state)
         log(f"iteration {state.iteration}: {item.task_id}")
         audit.append(
             self.home,
@@ -270,7 +274,7 @@ class Dispatch:
                 "iteration": state.iteration,
             },
         )
-        self.guard.tend(item.task_id, start_runner_for_keeper(packet))
+        self.live_tasks.watch_started(item.task_id, start_runner_for_keeper(packet))
         if spec.max_iterations and state.since_up >= spec.max_iterations:
             return SYNC_S
         return None
@@ -297,7 +301,7 @@ def _local(at: str | None) -> str:
     return clock.local(at or "", "%Y-%m-%d %H:%M:%S %Z")
 
 
-def _ended_words(state: loop.LoopState) -> str:
+def _ended_words(state: loop_state.LoopState) -> str:
     """`3 completed, 1 failed so far`."""
     return ", ".join(f"{count} {status}" for status, count in state.ended.items()) + " so far"
 

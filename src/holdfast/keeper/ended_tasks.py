@@ -10,7 +10,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import allowance, loop, settings
+from holdfast.keeper import allowance, loop_state, settings
 from holdfast.keeper.log import log
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def take_out(
-    home: Home, queue: LocalQueue, spec: loop.LoopSpec, *, started: Mapping[str, int]
+    home: Home, queue: LocalQueue, spec: loop_state.LoopSpec, *, started: Mapping[str, int]
 ) -> Iterator[str]:
     """Count ended tasks and remove them from the queue. Yields each task once it is removed.
 
@@ -38,7 +38,7 @@ def take_out(
         end = _end_of(home, task_id) if status in ENDS else None
         if end is None:
             continue
-        state = loop.read_state(home)
+        state = loop_state.read_state(home)
         if state.counted != end:  # otherwise a keeper was killed after this line
             spent, day = allowance.add(
                 state.spent,
@@ -47,9 +47,9 @@ def take_out(
                 cost_usd=_cost_usd(home, task_id),
                 now=clock.now(),
             )
-            state = loop.after_end(state, str(status), now=clock.now())
+            state = loop_state.after_end(state, str(status), now=clock.now())
             state = state.evolve(counted=end, spent=spent, spent_day=day)
-            loop.write_state(home, state)
+            loop_state.write_state(home, state)
         _ask_person(home, spec, state)
         failpoint("dispatch.counted")
         queue.ack(task_id, owner=item.claimed_by, status=str(status))
@@ -95,7 +95,7 @@ def _iteration_of(home: Home, task_id: str) -> int:
         return 0
 
 
-def _ask_person(home: Home, spec: loop.LoopSpec, state: loop.LoopState) -> None:
+def _ask_person(home: Home, spec: loop_state.LoopSpec, state: loop_state.LoopState) -> None:
     if not spec.max_failures or state.failures < spec.max_failures:
         return
     if os.path.lexists(home.interrupt_request):

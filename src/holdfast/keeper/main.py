@@ -11,10 +11,10 @@ from holdfast.errors import HoldfastError, LockHeld
 from holdfast.keeper import descriptors
 from holdfast.keeper.delivery import Deliveries
 from holdfast.keeper.dispatch import Dispatch
-from holdfast.keeper.guard import Guard
 from holdfast.keeper.inhibitor import Inhibitor
+from holdfast.keeper.live_tasks import LiveTasks
 from holdfast.keeper.log import log
-from holdfast.keeper.seed_guard import SeedGuard
+from holdfast.keeper.restart_seed import SeedRestarter
 from holdfast.packet import inbox
 from holdfast.spawn import keeper_has_worked
 from holdfast.store import atomic, audit, process
@@ -46,11 +46,11 @@ class Keeper:
         self._in_foreground = in_foreground
         self.idle_s = idle_s
         self.selector = selectors.DefaultSelector()
-        self.seed = SeedGuard(home, self.selector)
+        self.seed = SeedRestarter(home, self.selector)
         self._heart = Heart(lock)
-        self.guard = Guard(home, self.selector, on_step=self._heart.beat)
+        self.live_tasks = LiveTasks(home, self.selector, on_step=self._heart.beat)
         self.outbox = Deliveries(home)
-        self.dispatch = Dispatch(home, self.guard)
+        self.dispatch = Dispatch(home, self.live_tasks)
         self.inhibitor = Inhibitor()
         self._left_by: str | None = None
         self._has_worked = False
@@ -77,25 +77,25 @@ class Keeper:
             if not self._lock.mend():
                 return _LOST
             self._heart.beat()
-            self.guard.step(rung=rung)
+            self.live_tasks.step(rung=rung)
             # A task that no longer needs a runner has ended, and its slot is free.
-            has_news, self.guard.has_news = self.guard.has_news, False
+            has_news, self.live_tasks.has_news = self.live_tasks.has_news, False
             # After dispatch, which may start tasks.
             wait_s = min(
                 self.outbox.step(),
                 self.dispatch.step(rung=rung, has_news=has_news),
                 self.seed.step(),
-                self.guard.left_s(),
+                self.live_tasks.left_s(),
             )
             # Last: it must not delay a start.
-            is_wanted = bool(self.guard.wards) and self.dispatch.spec.inhibit_sleep
+            is_wanted = bool(self.live_tasks.by_id) and self.dispatch.spec.inhibit_sleep
             wait_s = min(wait_s, self.inhibitor.step(is_wanted=is_wanted))
             if not self._has_worked:
                 self._has_worked = True
                 _tell_that_it_works(self.home)
             if self._in_foreground and self.dispatch.is_over:
                 return "--max-iterations reached"
-            is_idle = self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle
+            is_idle = self.live_tasks.is_idle and self.outbox.is_idle and self.dispatch.is_idle
             if not is_idle or self.dispatch.schedules.has_any:
                 self._idle_since_mono = clock.mono()
             elif self.idle_s is not None and not os.path.exists(self.home.up):
@@ -111,14 +111,14 @@ class Keeper:
         for key, _ in self.selector.select(wait_s):
             kind, task_id = key.data
             if kind == "runner":
-                self.guard.bury(task_id)
+                self.live_tasks.on_runner_death(task_id)
             elif kind == "seed":
-                self.seed.bury()
+                self.seed.on_death()
             elif kind == "bell":
                 was_rung, announced = inbox.heard(files.drain(key.fd))
                 rung = rung or was_rung
                 for announced_id, pid in announced.items():
-                    self.guard.meet(announced_id, pid)
+                    self.live_tasks.on_runner_announced(announced_id, pid)
             else:
                 rung = True
                 files.drain(key.fd)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from holdfast import clock
-from holdfast.keeper import loop
+from holdfast.keeper import loop_state
 from holdfast.keeper.log import log
 from holdfast.spawn import restore_limits
 from holdfast.store.layout import Home
@@ -68,7 +68,7 @@ class Sources:
         #: The sources of the last step: errors of other sources are dropped.
         self._sources: tuple[str, ...] | None = None
 
-    def step(self, spec: loop.LoopSpec) -> float:
+    def step(self, spec: loop_state.LoopSpec) -> float:
         """Check running imports, start due ones. Returns the seconds until the next step."""
         # Without `up`, there is no directory to work in.
         sources = spec.sources if spec.project else ()
@@ -102,7 +102,7 @@ class Sources:
         if not errors and sources == self._sources:
             return
         self._sources = sources
-        state = loop.read_state(self.home)
+        state = loop_state.read_state(self.home)
         failing = {
             name: text for name, text in {**state.failing, **errors}.items() if text and name in sources
         }
@@ -111,4 +111,4 @@ class Sources:
         for source in sorted(failing.keys() | state.failing.keys()):
             if failing.get(source) != state.failing.get(source):
                 log(f"source {source}: {failing.get(source) or 'works again'}")
-        loop.write_state(self.home, state.evolve(failing=failing))
+        loop_state.write_state(self.home, state.evolve(failing=failing))

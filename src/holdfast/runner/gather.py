@@ -8,9 +8,9 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import inbox
-from holdfast.runner.people import marks
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.facts import Facts, PendingRequest
+from holdfast.runner.user_files import marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

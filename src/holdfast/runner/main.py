@@ -15,16 +15,16 @@ from holdfast.redact import Redactor
 from holdfast.runner.attempt.end_agents import end_agents, end_strays
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.keeper_guard import KeeperGuard, hand_over
-from holdfast.runner.loop.mark_watch import MarkWatch
-from holdfast.runner.loop.packet_gone import CONFIRM_S, PacketWatch, moved_to
-from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.perform.context import Context, read_environment, redactor
 from holdfast.runner.perform.performer import perform
 from holdfast.runner.plan.facts import Now
 from holdfast.runner.plan.planner import plan
 from holdfast.runner.plan.step import Leave, Watch
 from holdfast.runner.stage import markers
+from holdfast.runner.wake.mark_watch import MarkWatch
+from holdfast.runner.wake.packet_gone import CONFIRM_S, PacketWatch, moved_to
+from holdfast.runner.wake.restart_keeper import KeeperRestarter, hand_over
+from holdfast.runner.wake.waiter import Waiter
 from holdfast.spawn import execute_runner
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
@@ -44,7 +44,7 @@ def run(path: str) -> None:
     if not os.path.isdir(packet.path):
         raise NotFound(f"there is no task at {packet.path}")
     _prepare_recorder(packet)
-    distrust = ""
+    forgery = ""
     while True:
         try:
             lock = locks.acquire(packet.runner_lock, role="runner")
@@ -54,19 +54,19 @@ def run(path: str) -> None:
             continue
         failpoint("runner.locked")
         try:
-            detached = _hold_in_place(packet, lock, distrust)
-            distrust = ""
+            detached = _drive_unless_moved(packet, lock, forgery)
+            forgery = ""
         except ForgedJournal as error:
-            # Start over from what can be believed. Somebody who forges it all the time wins nothing: the next
-            # runner does the same.
-            if distrust:
+            # Start over from the part that a seal confirms. Only once: if the journal is forged again, the
+            # next runner does the same.
+            if forgery:
                 raise
-            distrust = str(error)
+            forgery = str(error)
             lock.release()
             continue
         except (OSError, HoldfastError):
             lock.release()
-            if not restore_modes(packet.path):  # or made it read-only
+            if not restore_modes(packet.path):  # its agent may have made the packet read-only
                 raise
             continue
         failpoint("runner.before_release")
@@ -94,27 +94,27 @@ def _prepare_recorder(packet: Packet) -> None:
         return  # fork failed, or no such directory: the attempt reports it
 
 
-def _hold_in_place(packet: Packet, lock: locks.Lock, distrust: str) -> bool:
-    """`_hold`, but errors caused by a move of the packet are ignored."""
+def _drive_unless_moved(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
+    """`_drive`, but errors caused by a move of the packet are ignored."""
     try:
-        return _hold(packet, lock, distrust)
+        return _drive(packet, lock, forgery)
     except (OSError, HoldfastError):
         if moved_to(packet, lock) is None:
             raise
         return False
 
 
-def _hold(packet: Packet, lock: locks.Lock, distrust: str) -> bool:
+def _drive(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
     """Drive the task while we hold its lock. Returns whether a signal detached us.
 
-    `distrust`: why the last hold of this runner ended.
+    `forgery`: what was wrong with the journal when this runner started over; empty at first.
     """
     if os.path.exists(packet.task_done) and not inbox.names(packet) and sealed.has_ended(packet):
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
     # Read before the repair: an unreadable journal is not touched.
-    task, journal, repaired = sealed.open_for_runner(packet, distrust)
+    task, journal, repaired = sealed.open_for_runner(packet, forgery)
     _repair_files(packet)
     ledger = Ledger(packet, task, journal, Redactor({}, task.spec.env, ()))
     env = read_environment(ledger)
@@ -129,11 +129,13 @@ def _hold(packet: Packet, lock: locks.Lock, distrust: str) -> bool:
             except DiskFull:
                 waiter.wait(_DISK_PAUSE_S)
         watch = PacketWatch(packet, lock, ledger.journal)
-        keeper = KeeperGuard(packet, waiter, task.spec.limits.base_interval_s)
+        keeper = KeeperRestarter(packet, waiter, task.spec.limits.base_interval_s)
+        marks = MarkWatch(packet, is_sandboxed=task.spec.sandbox is not None)
         try:
-            reason = _loop(context, watch, keeper)
+            reason = _loop(context, watch, keeper, marks)
         finally:
             keeper.close()
+            marks.close()
         if reason is None:
             print(f"{packet.path} was removed; its agents were stopped", file=sys.stderr)
         elif watch.is_suspected():
@@ -153,14 +155,13 @@ def _hold(packet: Packet, lock: locks.Lock, distrust: str) -> bool:
             atomic.forget(packet.bell)
 
 
-def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str | None:
+def _loop(context: Context, watch: PacketWatch, keeper: KeeperRestarter, marks: MarkWatch) -> str | None:
     """Gather facts, plan, perform, sleep, until a signal comes or nothing is left to do.
 
     Returns why it ended; None: the packet was removed, and its agents were ended.
     """
     ledger, waiter = context.ledger, context.waiter
     gatherer = Gatherer(context)
-    marks = MarkWatch(ledger.packet, is_sandboxed=ledger.task.spec.sandbox is not None)
     ready: set[str] = set()
     wait_s = 1.0
     while waiter.detached_by is None:

@@ -11,7 +11,7 @@ from holdfast.model.status import PARKED, Status
 from holdfast.packet import sealed
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import notices
+from holdfast.runner.user_files import notices
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 

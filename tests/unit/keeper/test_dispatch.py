@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast import clock, paths
-from holdfast.keeper import capacity, loop
+from holdfast.keeper import capacity, loop_state
 from holdfast.keeper.dispatch import Dispatch
-from holdfast.keeper.guard import Guard
+from holdfast.keeper.live_tasks import LiveTasks
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, QueueSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
@@ -29,7 +29,7 @@ from holdfast.store.journal import encode_line
 from holdfast.store.layout import Home, Packet
 
 
-class Counting(Guard):
+class Counting(LiveTasks):
     """Counts the packets that are read."""
 
     reads = 0
@@ -46,8 +46,8 @@ class Keeper:
         paths.ensure_home(path)
         self.home = Home(path)
         self.selector = selectors.DefaultSelector()
-        self.guard = Counting(self.home, self.selector)
-        self.dispatch = Dispatch(self.home, self.guard)
+        self.live_tasks = Counting(self.home, self.selector)
+        self.dispatch = Dispatch(self.home, self.live_tasks)
         LocalQueue(self.home).close()
         self.hold()
 
@@ -81,7 +81,7 @@ class Keeper:
 
     @contextmanager
     def as_if_running(self, packet: Packet) -> Iterator[None]:
-        """The locks of a seed and of the task's runner are held, so that the guard starts neither."""
+        """The locks of a seed and of the task's runner are held, so that the live_tasks starts neither."""
         held = [locks.acquire(path, role="test") for path in (self.home.seed_lock, packet.runner_lock)]
         try:
             yield
@@ -124,7 +124,7 @@ def test_a_task_that_was_archived_before_its_end_was_counted_is_counted(keeper: 
     os.rename(packet.path, keeper.home.archived("a").path)
     keeper.dispatch.step(rung=True)
     assert keeper.item("a") is None
-    assert loop.read_state(keeper.home).ended == {"failed": 1}
+    assert loop_state.read_state(keeper.home).ended == {"failed": 1}
 
 
 # ── claims ──
@@ -184,7 +184,7 @@ def test_a_start_that_cannot_be_dropped_is_no_loss_of_the_task(
     item = keeper.item("a")
     assert item is not None
     assert (item.state, item.lost, item.claimed_by) == ("queued", 0, None)
-    assert loop.read_state(keeper.home).iteration == 0
+    assert loop_state.read_state(keeper.home).iteration == 0
 
 
 def test_a_queue_that_was_put_aside_is_opened_again(keeper: Keeper) -> None:
@@ -239,7 +239,7 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
     keeper.claim("a")
     moved(waits, Status.WAITING, status_reason=reason, wake_at=clock.iso(clock.now() + wake_s))
     with LocalQueue(keeper.home) as queue:
-        spec = loop.read_spec(keeper.home)
+        spec = loop_state.read_spec(keeper.home)
         found, _ = capacity.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())
         assert found.agents.get("scripted") == left
         assert found.slots == spec.slots + 1, "a waiting task needs no slot"
@@ -253,29 +253,29 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
 
 def test_a_packet_that_rests_is_read_once_until_something_changes(keeper: Keeper) -> None:
     packet = keeper.packet("a")
-    guard = keeper.guard
+    live_tasks = keeper.live_tasks
     with keeper.as_if_running(packet):
         for _ in range(3):
-            guard.step(rung=True)
-        assert guard.reads == 1
+            live_tasks.step(rung=True)
+        assert live_tasks.reads == 1
         inbox.drop(packet, "stop", {}, by="a test")
-        guard.step(rung=True)
-    assert guard.reads == 2
-    assert "a" in guard.wards
+        live_tasks.step(rung=True)
+    assert live_tasks.reads == 2
+    assert "a" in live_tasks.by_id
 
 
 def test_a_task_whose_mark_may_be_taken_away_keeps_the_keeper(keeper: Keeper) -> None:
-    packet, guard = keeper.packet("a", status=Status.SPAWNING), keeper.guard
+    packet, live_tasks = keeper.packet("a", status=Status.SPAWNING), keeper.live_tasks
     atomic.write(packet.interrupt_request, b"which one?\n", durable=False)
     data = atomic.read_json(packet.manifest) or {}
     asked = {"reason": "which one?", "file": packet.interrupt_request, "timestamp": clock.iso_now()}
     atomic.write_json(packet.manifest, {**data, "status": "interrupted", "interrupt": asked}, durable=False)
     with keeper.as_if_running(packet):
-        guard.step(rung=True)
-        assert (guard.wards, guard.is_idle) == ({}, False)
+        live_tasks.step(rung=True)
+        assert (live_tasks.by_id, live_tasks.is_idle) == ({}, False)
         os.remove(packet.interrupt_request)
-        guard.step(rung=True)
-    assert "a" in guard.wards
+        live_tasks.step(rung=True)
+    assert "a" in live_tasks.by_id
     (name,) = inbox.names(packet)
     request = inbox.read(packet, name)
     assert (getattr(request, "verb", ""), getattr(request, "by", "")) == ("resume", "file")

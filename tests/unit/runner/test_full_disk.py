@@ -17,8 +17,8 @@ from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner import main
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import marks
 from holdfast.runner.perform.context import Context
+from holdfast.runner.user_files import marks
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet

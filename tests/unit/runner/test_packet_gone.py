@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import clock
-from holdfast.runner.loop.packet_gone import CONFIRM_S, PacketWatch
+from holdfast.runner.wake.packet_gone import CONFIRM_S, PacketWatch
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from holdfast import clock
-from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.output.read_schedule import (
     FOLLOWED_S,
     LONGEST_S,
@@ -20,6 +19,7 @@ from holdfast.runner.output.read_schedule import (
     pause_s,
     poll_s,
 )
+from holdfast.runner.wake.waiter import Waiter
 from holdfast.store.layout import Packet
 from holdfast.watch import growth
 

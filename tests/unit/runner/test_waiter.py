@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.runner.loop.waiter import DETACH, Waiter
+from holdfast.runner.wake.waiter import DETACH, Waiter
 from holdfast.store.layout import Packet
 
 

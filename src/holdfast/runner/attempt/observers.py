@@ -12,9 +12,9 @@ from holdfast.runner.attempt.observer import Observer
 from holdfast.runner.attempt.open import Opened
 from holdfast.runner.attempt.subject import Subject
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.output.position import IngestPosition
 from holdfast.runner.plan.facts import ExecutionFacts
+from holdfast.runner.wake.waiter import Waiter
 from holdfast.store.lock import Lock
 
 

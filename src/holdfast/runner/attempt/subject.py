@@ -7,9 +7,9 @@ from holdfast.model.execution import Execution
 from holdfast.model.spec import Limits, TaskSpec
 from holdfast.redact import MARGIN, end_of
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.output.ingest import Ingest
 from holdfast.runner.output.position import IngestPosition
+from holdfast.runner.wake.waiter import Waiter
 from holdfast.store import tail
 
 TYPE_CHECKING = False

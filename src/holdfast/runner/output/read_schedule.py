@@ -10,7 +10,7 @@ the longer they are silent.
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.wake.waiter import Waiter
 from holdfast.watch.growth import GrowthWatch
 
 #: Minimum time between two reads.

@@ -9,9 +9,9 @@ from holdfast.errors import CorruptFile, InvalidPattern
 from holdfast.model.execution import Execution
 from holdfast.redact import Redactor, WithholdingRedactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.plan.facts import Memory
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
+from holdfast.runner.wake.waiter import Waiter
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 

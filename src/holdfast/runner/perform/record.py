@@ -10,9 +10,9 @@ from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import notices
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.step import IntendStop, Journal
+from holdfast.runner.user_files import notices
 from holdfast.store import audit
 
 #: Moves after which a queued task needs no slot, or wants one.

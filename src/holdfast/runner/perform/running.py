@@ -11,7 +11,6 @@ from holdfast.model.execution import Execution
 from holdfast.model.status import Status
 from holdfast.runner.attempt import outcome
 from holdfast.runner.attempt.reading import AttemptRecords
-from holdfast.runner.people import work_item
 from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.record import announce
 from holdfast.runner.plan import policy
@@ -26,6 +25,7 @@ from holdfast.runner.plan.step import (
     Signal,
     WakeRecorder,
 )
+from holdfast.runner.user_files import work_item
 from holdfast.watch.verdict import Kind
 
 

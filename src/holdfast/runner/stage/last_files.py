@@ -11,7 +11,7 @@ from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import notices, reports, work_item
+from holdfast.runner.user_files import notices, reports, work_item
 from holdfast.store import atomic
 
 _TAIL_LINES = 100
@@ -29,7 +29,7 @@ def write(ledger: Ledger) -> None:
 
         clean_room.sweep(packet)  # of a gate that was killed
     if task.spec.fan_out is not None:
-        from holdfast.runner.people import children
+        from holdfast.runner.user_files import children
 
         children.stop(ledger)
     work_item.close(ledger)

@@ -74,7 +74,7 @@ def mark_stage(ledger: Ledger, attempt: Execution) -> None:
     ledger.record(ev.StageDone(stage=attempt.stage, attempt=attempt.number))
     failpoint("markers.recorded")
     if len(ledger.task.spec.stages) > 1:
-        from holdfast.runner.people import reports
+        from holdfast.runner.user_files import reports
 
         reports.write(ledger)
 

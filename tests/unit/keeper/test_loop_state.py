@@ -8,8 +8,8 @@ import os
 import pytest
 
 from holdfast import clock
-from holdfast.keeper import loop
-from holdfast.keeper.loop import LONGEST_BACKOFF_S, LoopSpec, LoopState, after_end
+from holdfast.keeper import loop_state
+from holdfast.keeper.loop_state import LONGEST_BACKOFF_S, LoopSpec, LoopState, after_end
 from holdfast.store.layout import Home
 
 NOW = 1_800_000_000.0
@@ -91,7 +91,7 @@ def test_ends_are_counted_by_their_state_and_the_old_count_is_left_alone() -> No
 
 @pytest.mark.req("QUE-3")
 def test_without_settings_the_defaults_hold(at: Home) -> None:
-    spec = loop.read_spec(at)
+    spec = loop_state.read_spec(at)
     assert (spec.slots, spec.max_iterations, spec.iteration_delay_s, spec.max_failures) == (1, 0, 5.0, 5)
     assert spec == LoopSpec()
 
@@ -104,13 +104,13 @@ def test_flags_of_up_beat_the_environment_and_that_beats_the_settings(
         tmp_path,
         'slots = 3\niteration_delay = "9s"\nmax_iterations = 4\nagent_limits = ["claude=2", "pi=1"]\n',
     )
-    spec = loop.read_spec(at)
+    spec = loop_state.read_spec(at)
     assert (spec.slots, spec.iteration_delay_s, spec.max_iterations) == (3, 9.0, 4)
     assert spec.agents == {"claude": 2, "pi": 1}
     monkeypatch.setenv("MAX_ITERATIONS", "8")
     monkeypatch.setenv("ITERATION_DELAY", "1m")
     up(at, asked(max_iterations=0, slots=2))
-    spec = loop.read_spec(at)
+    spec = loop_state.read_spec(at)
     assert (spec.slots, spec.iteration_delay_s, spec.max_iterations) == (2, 60.0, 0)
 
 
@@ -132,7 +132,7 @@ def test_an_up_file_that_asks_for_nothing_leaves_the_settings(
 ) -> None:
     settings(tmp_path, "slots = 3\n")
     up(at, text)
-    assert loop.read_spec(at).slots == 3
+    assert loop_state.read_spec(at).slots == 3
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_mistake_in_the_settings_leaves_the_defaults_and_is_reported(
 ) -> None:
     settings(tmp_path, text)
     up(at, asked(slots=2))
-    assert loop.read_spec(at) == LoopSpec(slots=2)
+    assert loop_state.read_spec(at) == LoopSpec(slots=2)
     assert "invalid settings ignored" in capfd.readouterr().err
 
 
@@ -155,7 +155,7 @@ def test_a_mistake_in_the_environment_does_not_end_the_keeper(
     at: Home, name: str, value: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(name, value)
-    assert loop.read_spec(at) == LoopSpec()
+    assert loop_state.read_spec(at) == LoopSpec()
     assert "invalid settings ignored" in capfd.readouterr().err
 
 
@@ -163,17 +163,17 @@ def test_a_mistake_in_the_environment_does_not_end_the_keeper(
 
 
 def test_the_state_survives_the_keeper(at: Home) -> None:
-    assert loop.read_state(at) == LoopState()
+    assert loop_state.read_state(at) == LoopState()
     state = after_end(LoopState(iteration=3, since_up=2), "failed", now=NOW)
-    loop.write_state(at, state)
-    assert loop.read_state(at) == state
+    loop_state.write_state(at, state)
+    assert loop_state.read_state(at) == state
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null"])
 def test_a_torn_state_is_replaced_by_an_empty_one(at: Home, text: str) -> None:
     with open(at.loop, "w", encoding="utf-8") as file:
         file.write(text)
-    assert loop.read_state(at) == LoopState()
+    assert loop_state.read_state(at) == LoopState()
 
 
 def test_a_state_with_values_of_another_kind_is_read_as_far_as_it_goes(at: Home) -> None:
@@ -187,7 +187,7 @@ def test_a_state_with_values_of_another_kind_is_read_as_far_as_it_goes(at: Home)
     }
     with open(at.loop, "w", encoding="utf-8") as file:
         json.dump({"schema": "holdfast.loop/1", **wrong, "of_tomorrow": 1}, file)
-    assert loop.read_state(at) == LoopState(iteration=7)
+    assert loop_state.read_state(at) == LoopState(iteration=7)
 
 
 @pytest.mark.parametrize(
@@ -201,4 +201,4 @@ def test_a_state_with_values_of_another_kind_is_read_as_far_as_it_goes(at: Home)
 )  # fmt: skip
 def test_a_field_of_the_wrong_type_is_ignored(at: Home, wrong: dict[str, object]) -> None:
     up(at, asked(**wrong))
-    assert loop.read_spec(at) == LoopSpec()
+    assert loop_state.read_spec(at) == LoopSpec()

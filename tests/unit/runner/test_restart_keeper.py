@@ -1,4 +1,4 @@
-"""The runner's guard of the keeper."""
+"""The runner's restarter of the keeper."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Any
 
 import pytest
 
-from holdfast.runner.loop.keeper_guard import KeeperGuard
+from holdfast.runner.wake.restart_keeper import KeeperRestarter
 from holdfast.store.layout import Packet
 from tests.support.waiting import eventually
 
 
-def _guard(folder: os.PathLike[str]) -> KeeperGuard:
+def _restarter(folder: os.PathLike[str]) -> KeeperRestarter:
     waiter: Any = None  # nothing is watched here
-    return KeeperGuard(Packet(os.path.join(folder, "home", "tasks", "t")), waiter, 1.0)
+    return KeeperRestarter(Packet(os.path.join(folder, "home", "tasks", "t")), waiter, 1.0)
 
 
 @pytest.mark.starts_processes
 def test_a_keeper_that_was_reaped_is_forgotten(tmp_path: os.PathLike[str]) -> None:
     """By then its pid may belong to another child, which other code waits for."""
-    guard = _guard(tmp_path)
+    restarter = _restarter(tmp_path)
     child = os.fork()
     if not child:
         os._exit(0)
-    guard._child = child
+    restarter._child = child
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    guard._reap()
-    assert guard._child is None
+    restarter._reap()
+    assert restarter._child is None
     with pytest.raises(ChildProcessError):
         os.waitpid(child, os.WNOHANG)
 
 
 @pytest.mark.starts_processes
 def test_a_keeper_that_lives_is_reaped_later(tmp_path: os.PathLike[str]) -> None:
-    guard = _guard(tmp_path)
+    restarter = _restarter(tmp_path)
     ready, go = os.pipe()
     child = os.fork()
     if not child:
@@ -42,13 +42,13 @@ def test_a_keeper_that_lives_is_reaped_later(tmp_path: os.PathLike[str]) -> None
         os.read(ready, 1)
         os._exit(0)
     os.close(ready)
-    guard._child = child
-    guard._reap()
-    assert guard._child == child
+    restarter._child = child
+    restarter._reap()
+    assert restarter._child == child
     os.close(go)
 
     def is_forgotten() -> bool:
-        guard._reap()
-        return guard._child is None
+        restarter._reap()
+        return restarter._child is None
 
     eventually(is_forgotten, 10, "it is reaped")

@@ -27,7 +27,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _LIVED_WELL_S = 10.0
 
 
-class SeedGuard:
+class SeedRestarter:
     """Starts the seed of a home whenever there is none."""
 
     def __init__(self, home: Home, selector: selectors.BaseSelector) -> None:
@@ -49,13 +49,13 @@ class SeedGuard:
             self._pulse.check()
         if self._watch is None and now_mono >= self._due_mono:
             try:
-                self._due_mono = now_mono + self._attend(now_mono)
+                self._due_mono = now_mono + self._ensure_seed(now_mono)
             except (OSError, HoldfastError) as error:  # runners are then executed, which is slower
                 log(f"cannot start the seed: {error!r}")
                 self._due_mono = now_mono + _POLL_S
         return _POLL_S if self._watch is not None else max(0.0, self._due_mono - now_mono)
 
-    def bury(self) -> None:
+    def on_death(self) -> None:
         """The seed died: check immediately."""
         if self._watch is not None and self._watch.has_died():
             self.selector.unregister(self._watch.descriptor)
@@ -65,7 +65,7 @@ class SeedGuard:
             if clock.mono() - self._started_mono > _LIVED_WELL_S:
                 self._starts = 0
 
-    def _attend(self, now_mono: float) -> float:
+    def _ensure_seed(self, now_mono: float) -> float:
         """Returns the seconds until the next look."""
         if locks.is_held(self.home.seed_lock):
             owner = locks.owner(self.home.seed_lock)

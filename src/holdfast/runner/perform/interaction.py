@@ -1,4 +1,4 @@
-"""Steps that people notice: answers to their requests, interrupts, reports."""
+"""Steps between the task and people: answers to their requests, interrupts, reports."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.request import Request
 from holdfast.model.status import Status
-from holdfast.runner.people import context as saved_context
-from holdfast.runner.people import marks, notices, reports
 from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.record import announce, redacted
 from holdfast.runner.plan.step import (
@@ -22,6 +20,8 @@ from holdfast.runner.plan.step import (
     SaveContext,
 )
 from holdfast.runner.stage import markers
+from holdfast.runner.user_files import context as saved_context
+from holdfast.runner.user_files import marks, notices, reports
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 

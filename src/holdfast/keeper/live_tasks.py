@@ -1,4 +1,4 @@
-"""The guard: makes sure that every live task has a runner.
+"""Live tasks: each of them has a runner, or gets one.
 
 The kernel reports the death of a runner (one pidfd per runner; runners for which no descriptor is left are
 polled), and a new runner announces itself. A periodic scan finds the rest: tasks whose creator was killed
@@ -53,8 +53,8 @@ _POLL_S, _POLL_EACH_S = 1.0, 0.002
 _STALE_STAGING_S = 3600.0
 
 
-class Ward:
-    """One live task."""
+class LiveTask:
+    """A task that needs a runner, and the watch on the runner that it has."""
 
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
@@ -69,8 +69,8 @@ class Ward:
         self.due_mono = 0.0
 
 
-class Guard:
-    """Watches the tasks of a home."""
+class LiveTasks:
+    """The live tasks of a home: finds them, watches their runners, and starts those that are missing."""
 
     def __init__(
         self, home: Home, selector: selectors.BaseSelector, *, on_step: Callable[[], None] = lambda: None
@@ -79,12 +79,12 @@ class Guard:
         #: Called between two tasks: with many, or a seed that does not answer, a step takes long.
         self._on_step = on_step
         self.selector = selector
-        self.wards: dict[str, Ward] = {}
+        self.by_id: dict[str, LiveTask] = {}
         #: A task no longer needs a runner. (Its last runner may have started and exited unnoticed.)
         self.has_news = False
         self._ended: set[str] = set()
         #: Tasks that need nothing, with the timestamps of their files: skipped until one of them changes.
-        self._resting: dict[str, tuple[int, ...]] = {}
+        self._idle_stamps: dict[str, tuple[int, ...]] = {}
         #: Interrupted tasks that continue when their interrupt file is removed, so the keeper must keep
         #: checking.
         self._marked: set[str] = set()
@@ -101,7 +101,7 @@ class Guard:
     @property
     def is_idle(self) -> bool:
         """Whether no task needs the keeper."""
-        return not self.wards and not self._marked
+        return not self.by_id and not self._marked
 
     def step(self, *, rung: bool) -> float:
         """Handle everything that is due. Returns the seconds until the next step."""
@@ -110,15 +110,15 @@ class Guard:
             self._scan(now_mono)
         if self._polled and now_mono >= self._poll_due_mono:
             self._poll(now_mono)
-        for ward in list(self.wards.values()):
+        for task in list(self.by_id.values()):
             self._on_step()
-            if ward.due_mono <= now_mono and (ward.watch is None or ward.is_starting):
-                self._attend_safely(ward, now_mono)
+            if task.due_mono <= now_mono and (task.watch is None or task.is_starting):
+                self._ensure_runner_safely(task, now_mono)
         return self.left_s()
 
     def left_s(self) -> float:
         """Seconds until something is due."""
-        due = [ward.due_mono for ward in self.wards.values() if ward.watch is None or ward.is_starting]
+        due = [task.due_mono for task in self.by_id.values() if task.watch is None or task.is_starting]
         if self._polled:
             due.append(self._poll_due_mono)
         return max(0.0, min([self._scanned_mono + SCAN_S, *due]) - clock.mono())
@@ -127,35 +127,35 @@ class Guard:
     def _poll_due_mono(self) -> float:
         return self._polled_mono + max(_POLL_S, _POLL_EACH_S * len(self._polled))
 
-    def tend(self, task_id: str, pid: int) -> None:
+    def watch_started(self, task_id: str, pid: int) -> None:
         """Watch a task whose runner was just started, as process `pid`."""
-        if task_id not in self.wards:
-            self.wards[task_id] = ward = Ward(self.home.packet(task_id))
+        if task_id not in self.by_id:
+            self.by_id[task_id] = task = LiveTask(self.home.packet(task_id))
             self._ended.discard(task_id)  # a `retry` may have revived it
-            self._resting.pop(task_id, None)
-            ward.starts, ward.started_mono = 1, clock.mono()
-            self._watch_start(ward, pid)
+            self._idle_stamps.pop(task_id, None)
+            task.starts, task.started_mono = 1, clock.mono()
+            self._watch_start(task, pid)
 
-    def meet(self, task_id: str, pid: int = 0) -> None:
+    def on_runner_announced(self, task_id: str, pid: int = 0) -> None:
         """A runner was announced, by the process that started it (with its pid) or by itself: look at its
         task alone, as a scan would."""
-        if task_id in self.wards:
-            if self.wards[task_id].is_starting and not pid:
-                self.wards[task_id].due_mono = 0.0  # it has its lock
+        if task_id in self.by_id:
+            if self.by_id[task_id].is_starting and not pid:
+                self.by_id[task_id].due_mono = 0.0  # it has its lock
         elif os.path.isdir(self.home.packet(task_id).path):
             if pid:
-                self.tend(task_id, pid)
+                self.watch_started(task_id, pid)
             else:
                 self._ended.discard(task_id)
-                self._look_at_safely(task_id)
+                self._check_task_safely(task_id)
 
-    def bury(self, task_id: str) -> None:
+    def on_runner_death(self, task_id: str) -> None:
         """A runner died: check its task immediately."""
-        ward = self.wards.get(task_id)
-        if ward is not None and ward.watch is not None and ward.watch.has_died():
-            self._unwatch(ward)
-            if clock.mono() - ward.started_mono > _LIVED_WELL_S:
-                ward.starts = 0
+        task = self.by_id.get(task_id)
+        if task is not None and task.watch is not None and task.watch.has_died():
+            self._unwatch(task)
+            if clock.mono() - task.started_mono > _LIVED_WELL_S:
+                task.starts = 0
 
     # ── scan ──
 
@@ -166,15 +166,15 @@ class Guard:
             self._scanned_ended_mono = now_mono
             self._ended.clear()
             # Two changes within one clock tick look like one. This also drops removed tasks.
-            self._resting.clear()
+            self._idle_stamps.clear()
             self._remove_stale_staging()
             self._write_task_index()
         present = load.task_ids(self.home)
         self._marked.intersection_update(present)
         for task_id in present:
             self._on_step()
-            self._look_at_safely(task_id)
-        if self.wards:
+            self._check_task_safely(task_id)
+        if self.by_id:
             index.refresh(self.home)
 
     def _write_task_index(self) -> None:
@@ -185,32 +185,32 @@ class Guard:
         except (OSError, HoldfastError) as error:  # derived: 'holdfast pipeline index' rebuilds it
             log(f"cannot write {self.home.task_index}: {error!r}")
 
-    def _look_at_safely(self, task_id: str) -> None:
+    def _check_task_safely(self, task_id: str) -> None:
         try:
-            self._look_at(task_id)
+            self._check_task(task_id)
         except Exception as error:  # logged; one bad packet must not affect the others
             log(f"cannot check {task_id}: {error!r}")
 
-    def _look_at(self, task_id: str) -> None:
-        if task_id in self.wards:
-            self._listen(self.wards[task_id])
+    def _check_task(self, task_id: str) -> None:
+        if task_id in self.by_id:
+            self._wake_if_unresponsive(self.by_id[task_id])
         elif task_id not in self._ended:
-            ward = Ward(self.home.packet(task_id))
-            stamp = _stamp(ward.packet)
-            if self._resting.get(task_id) == stamp:
+            task = LiveTask(self.home.packet(task_id))
+            stamp = _stamp(task.packet)
+            if self._idle_stamps.get(task_id) == stamp:
                 return
-            if self._is_live(ward.packet):
-                self.wards[task_id] = ward
-                self._resting.pop(task_id, None)
+            if self._is_live(task.packet):
+                self.by_id[task_id] = task
+                self._idle_stamps.pop(task_id, None)
             else:
-                self._resting[task_id] = stamp
+                self._idle_stamps[task_id] = stamp
 
-    def _attend_safely(self, ward: Ward, now_mono: float) -> None:
+    def _ensure_runner_safely(self, task: LiveTask, now_mono: float) -> None:
         try:
-            self._attend(ward, now_mono)
+            self._ensure_runner(task, now_mono)
         except Exception as error:  # logged, as above; retry later
-            log(f"cannot restart {ward.packet.task_id}: {error!r}")
-            ward.due_mono = now_mono + _LONGEST_PAUSE_S
+            log(f"cannot restart {task.packet.task_id}: {error!r}")
+            task.due_mono = now_mono + _LONGEST_PAUSE_S
 
     def _is_live(self, packet: Packet) -> bool:
         try:
@@ -220,22 +220,22 @@ class Guard:
             # Unreadable: a runner could not help. `status` reports it.
             return False
         self.has_queued = self.has_queued or manifest["status"] == Status.QUEUED
-        if live and not self._is_ours(packet):
+        if live and not self._is_admitted(packet):
             return False
         interrupt: dict[str, Any] = manifest.get("interrupt") or {}
         (self._marked.add if interrupt.get("file") else self._marked.discard)(packet.task_id)
         if not live and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
-        if not live and self._was_unmarked(packet, manifest) and self._is_ours(packet):
+        if not live and self._was_unmarked(packet, manifest) and self._is_admitted(packet):
             inbox.drop(packet, "resume", {}, by="file")
             live = True
         # A retried task of the queue waits again, but the index still has it as ended.
         is_queued_again = manifest["status"] == Status.QUEUED and bool(manifest.get("attempt"))
-        if live or packet.task_id in self.wards or is_queued_again:
+        if live or packet.task_id in self.by_id or is_queued_again:
             index.update(self.home, manifest)
         return live
 
-    def _is_ours(self, packet: Packet) -> bool:
+    def _is_admitted(self, packet: Packet) -> bool:
         """Whether a command made the packet. What an agent, a backup or a person has put there is not run."""
         if admitted.is_admitted(packet):
             self._unknown.discard(packet.task_id)
@@ -258,89 +258,89 @@ class Guard:
             return False
         return not os.path.lexists(packet.interrupt_request) and not os.path.lexists(packet.error_marker)
 
-    def _listen(self, ward: Ward) -> None:
+    def _wake_if_unresponsive(self, task: LiveTask) -> None:
         """Wake a runner that ignores requests or does not update its manifest: it may have been stopped by
         a signal.
 
         `status` checks the same signs.
         """
-        if ward.watch is not None and is_unresponsive(ward.packet):
-            owner = locks.owner(ward.packet.runner_lock)
+        if task.watch is not None and is_unresponsive(task.packet):
+            owner = locks.owner(task.packet.runner_lock)
             if owner is not None:
                 process.send(owner, signal.SIGCONT)
-            inbox.ring(ward.packet)
+            inbox.ring(task.packet)
 
     # ── act ──
 
-    def _attend(self, ward: Ward, now_mono: float) -> None:
+    def _ensure_runner(self, task: LiveTask, now_mono: float) -> None:
         """Handle a task whose runner is not watched: watch the live runner, start one, or drop the task."""
-        packet = ward.packet
-        if ward.watch is not None:
-            self._unwatch(ward)
+        packet = task.packet
+        if task.watch is not None:
+            self._unwatch(task)
         if locks.is_held(packet.runner_lock):
             owner = locks.owner(packet.runner_lock)
             watch = self._watch_death(owner) if owner is not None else None
             if watch is None or (watch.descriptor < 0 and watch.has_died()):
                 # Just started, just dying, or its lock file was removed, which it puts back: check again.
                 inbox.ring(packet)
-                ward.due_mono = now_mono + 0.1
+                task.due_mono = now_mono + 0.1
                 return
-            self._watch(ward, watch)
+            self._watch(task, watch)
             return
         if not self._is_live(packet):
-            del self.wards[packet.task_id]
+            del self.by_id[packet.task_id]
             self.has_news = True
             return
-        if ward.starts and now_mono < ward.started_mono + self._pause_s(ward):
-            ward.due_mono = ward.started_mono + self._pause_s(ward)
+        if task.starts and now_mono < task.started_mono + self._pause_s(task):
+            task.due_mono = task.started_mono + self._pause_s(task)
             return
-        failpoint("guard.before_start")
-        ward.starts += 1
-        ward.started_mono = now_mono
-        reason = self._park_reason(ward)
+        failpoint("live_tasks.before_start")
+        task.starts += 1
+        task.started_mono = now_mono
+        reason = self._park_reason(task)
         if reason:
             log(f"{packet.task_id}: {reason}; parking it")
         self._watch_start(
-            ward, spawn.park_task(packet, reason) if reason else start_runner_for_keeper(packet)
+            task, spawn.park_task(packet, reason) if reason else start_runner_for_keeper(packet)
         )
 
-    def _park_reason(self, ward: Ward) -> str:
+    def _park_reason(self, task: LiveTask) -> str:
         """Why a person has to look at the task: its runners die again and again, and none of them could park
         it. Empty if a runner can."""
-        length = _length(ward.packet.journal)
-        ward.unrecorded = ward.unrecorded + 1 if length == ward.journal_bytes else 0
-        ward.journal_bytes = length
-        if ward.unrecorded >= CRASH_LIMIT:
-            return f"{ward.unrecorded} runners in a row died before they could record their start"
-        if ward.starts <= CRASH_LIMIT + _PARKING_RUNNERS:
+        length = _length(task.packet.journal)
+        task.unrecorded = task.unrecorded + 1 if length == task.journal_bytes else 0
+        task.journal_bytes = length
+        if task.unrecorded >= CRASH_LIMIT:
+            return f"{task.unrecorded} runners in a row died before they could record their start"
+        if task.starts <= CRASH_LIMIT + _PARKING_RUNNERS:
             return ""
         # Seldom: fold the journal. Progress of the task resets the count.
-        crashes = load.fold(ward.packet).runner_crashes
+        crashes = load.fold(task.packet).runner_crashes
         if crashes < CRASH_LIMIT + _PARKING_RUNNERS:
             return ""
         return f"{crashes} runners in a row died on this task without progress"
 
-    def _pause_s(self, ward: Ward) -> float:
-        return 0.0 if ward.starts < 2 else min(_FIRST_PAUSE_S * 2.0 ** (ward.starts - 2), _LONGEST_PAUSE_S)
+    def _pause_s(self, task: LiveTask) -> float:
+        return 0.0 if task.starts < 2 else min(_FIRST_PAUSE_S * 2.0 ** (task.starts - 2), _LONGEST_PAUSE_S)
 
-    def _watch_start(self, ward: Ward, pid: int) -> None:
+    def _watch_start(self, task: LiveTask, pid: int) -> None:
         """Watch a process that will take the lock of a task. If it dies before, another is started at once;
         nothing is started while it lives."""
         starting = process.identify(pid)
         watch = self._watch_death(starting) if starting is not None else None
-        ward.due_mono = 0.0
+        task.due_mono = 0.0
         if watch is not None and (watch.descriptor >= 0 or not watch.has_died()):
-            self._watch(ward, watch)
-            ward.is_starting = True
-            ward.due_mono = ward.started_mono + _START_S
+            self._watch(task, watch)
+            task.is_starting = True
+            task.due_mono = task.started_mono + _START_S
 
-    def _watch(self, ward: Ward, watch: DeathWatch) -> None:
-        ward.watch = watch
+    def _watch(self, task: LiveTask, watch: DeathWatch) -> None:
+        task.watch = watch
         if watch.descriptor < 0:
-            self._polled.add(ward.packet.task_id)
+            self._polled.add(task.packet.task_id)
         else:
-            self._watched.add(ward.packet.task_id)
-            self.selector.register(watch.descriptor, 1, ("runner", ward.packet.task_id))
+            self._watched.add(task.packet.task_id)
+            self.selector.register(watch.descriptor, 1, ("runner", task.packet.task_id))
 
     def _watch_death(self, owner: ProcessIdentity) -> DeathWatch:
         """By a descriptor, unless the rest is needed for everything else."""
@@ -352,21 +352,21 @@ class Guard:
         self._polled_mono = now_mono
         room = descriptors.for_runners() - len(self._watched)
         for task_id in list(self._polled):
-            self.bury(task_id)
+            self.on_runner_death(task_id)
             if task_id in self._polled and room > 0:
                 room -= 1
-                self._unwatch(self.wards[task_id])
+                self._unwatch(self.by_id[task_id])
 
-    def _unwatch(self, ward: Ward) -> None:
-        assert ward.watch is not None
-        if ward.watch.descriptor >= 0:
-            self.selector.unregister(ward.watch.descriptor)
-        self._watched.discard(ward.packet.task_id)
-        self._polled.discard(ward.packet.task_id)
-        ward.watch.close()
-        ward.watch = None
-        ward.is_starting = False
-        ward.due_mono = 0.0
+    def _unwatch(self, task: LiveTask) -> None:
+        assert task.watch is not None
+        if task.watch.descriptor >= 0:
+            self.selector.unregister(task.watch.descriptor)
+        self._watched.discard(task.packet.task_id)
+        self._polled.discard(task.packet.task_id)
+        task.watch.close()
+        task.watch = None
+        task.is_starting = False
+        task.due_mono = 0.0
 
     def _remove_stale_staging(self) -> None:
         """Remove what commands left that were killed while they created or removed a packet."""

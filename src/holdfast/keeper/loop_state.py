@@ -1,4 +1,4 @@
-"""The loop over the queue: its configuration and its state.
+"""Configuration and state of the queue's loop (`up` starts it, dispatch.py runs it).
 
 Pure, except for reading and writing two files.
 """

@@ -7,7 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.packet import inbox
-from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.wake.waiter import Waiter
 from holdfast.spawn import ensure_keeper, ensure_seed, keeper_allowed
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -27,7 +27,7 @@ _ANNOUNCE_S = 0.02
 _WATCHED_S = 60.0
 
 
-class KeeperGuard:
+class KeeperRestarter:
     """Watches the keeper of the home, announces this runner to it, and starts it if it is missing."""
 
     def __init__(self, packet: Packet, waiter: Waiter, interval_s: float) -> None:

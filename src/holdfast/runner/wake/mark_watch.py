@@ -10,7 +10,7 @@ import fcntl
 import os
 
 from holdfast import clock
-from holdfast.runner.loop.waiter import MARKED
+from holdfast.runner.wake.waiter import MARKED
 from holdfast.store.layout import Packet
 
 #: A file is read once it was left alone for this long, or has been changing for so long: a shell creates it

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import clock
-from holdfast.keeper.guard import SCAN_S, Guard
+from holdfast.keeper.live_tasks import SCAN_S, LiveTasks
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.index import Index
@@ -41,7 +41,7 @@ def test_a_scan_reads_for_the_next_list_what_changed(tmp_path: Path, monkeypatch
     # As if this process were their runner.
     held = [locks.acquire(home.packet(task_id).runner_lock, role="runner") for task_id in ("a", "b", "c")]
     with selectors.DefaultSelector() as selector:
-        found = Guard(home, selector)
+        found = LiveTasks(home, selector)
         found.step(rung=False)
         put(home, "b", "waiting")
         now_mono += SCAN_S
