@@ -8,6 +8,7 @@ moves.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.failpoints import failpoint
@@ -106,31 +107,27 @@ def _judge(work: Work, tip: str, head: str) -> Verdict:
     main = worktree.main_of(tree)
     if worktree.is_ancestor(tree, head, tip):
         return Verdict(commit=tip)  # it has changed nothing
-    words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", tip, head]
-    done = git.call(words, of=main, allowed=(0, 1, 128, 129))
-    if done.returncode > 1:
-        stderr = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
-        raise GitFailed(f"git merge-tree: {stderr}", hint="fan-out needs git 2.38 or newer")
-    lines = git.names(done.stdout)
-    if done.returncode == 1:
-        conflicts = few(lines[1:])
+    merged = git.merge_trees(partial(git.call, of=main), tip, head)
+    if merged.has_conflicts:
+        conflicts = few(merged.conflicts)
         return Verdict(
             reason=f"it conflicts with what is merged: {conflicts}",
             evidence=f"Your branch and {tree.branch} change the same lines of {conflicts}.",
         )
-    merged = lines[0].strip()
-    names = git.names(git.run(["diff", "--name-only", "-z", "--no-renames", tip, merged], of=main))
+    if not merged.tree:
+        raise GitFailed(f"git merge-tree: {merged.error}", hint="fan-out needs git 2.38 or newer")
+    names = git.names(git.run(["diff", "--name-only", "-z", "--no-renames", tip, merged.tree], of=main))
     outside = _outside(item, names, tree.prefix)
     if outside:
         return Verdict(
             reason=f"it changes files outside its scope: {few(outside)}",
             evidence=f"You may change only {', '.join(item.scope)}. Undo your changes of: {few(outside)}.",
         )
-    refused = _accept(work, merged)
+    refused = _accept(work, merged.tree)
     if refused is not None:
         return refused
     message = f"Merge {branch_of(work.child)}: {item.title}\n\nholdfast task {work.child.task_id}\n"
-    words = ["commit-tree", "--no-gpg-sign", "-p", tip, "-p", head, merged]
+    words = ["commit-tree", "--no-gpg-sign", "-p", tip, "-p", head, merged.tree]
     commit = git.text(git.run(words, of=main, env=git.IDENTITY, stdin=message.encode("utf-8", "replace")))
     return Verdict(commit=commit, files=len(names))
 

@@ -15,6 +15,7 @@ from holdfast.errors import GitFailed
 from holdfast.workspace.git import settings
 from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
 from holdfast.workspace.git.execute import LIMIT_S, execute, program
+from holdfast.workspace.git.merge_trees import Merged, merge_trees
 from holdfast.workspace.git.parse import GITLINK, flagged, gitlinks, listing, names, text
 from holdfast.workspace.git.private import Session, Target
 from holdfast.workspace.git.settings import Settings
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 
 
 __all__ = (
-    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call",
-    "common_of", "find", "flagged", "gitlinks", "head", "is_merging", "listing", "names", "of_git_dir", "run",
-    "settings", "text", "version", "work_on",
+    "GITLINK", "IDENTITY", "LIMIT_S", "Merged", "Repository", "Session", "Settings", "Target", "at", "call",
+    "common_of", "find", "flagged", "gitlinks", "head", "is_merging", "listing", "merge_trees", "names",
+    "of_git_dir", "run", "settings", "text", "version", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.

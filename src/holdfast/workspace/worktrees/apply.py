@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.model.record import Record
@@ -227,16 +228,12 @@ def _try_merge(tree: Worktree, head: str) -> None:
 
     (git before 2.38 cannot; then the merge itself is aborted.)
     """
-    done = git.call(
-        ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head],
-        of=worktree.main_of(tree),
-        allowed=(0, 1, 128, 129),
-    )
-    if done.returncode == 1:
-        raise _conflict(git.names(done.stdout)[1:], tree.main)
+    merged = git.merge_trees(partial(git.call, of=worktree.main_of(tree)), "HEAD", head)
+    if merged.has_conflicts:
+        raise _conflict(merged.conflicts, tree.main)
 
 
-def _conflict(paths: list[str], where: str) -> NotPossible:
+def _conflict(paths: Sequence[str], where: str) -> NotPossible:
     return NotPossible(
         f"conflict with {where} in {few(paths) or 'some files'}",
         hint="merge the branch by hand, or continue the task from the newer state; nothing was changed",
@@ -269,29 +266,22 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     main = locate(tree.main)
     ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
     start = trees.commit(base.base_tree)
-    sides = [trees.commit(side, start) for side in (ours, theirs)]
-    merged = trees.call(
-        ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides],
-        allowed=(0, 1, 128, 129),
-    )
-    if merged.returncode == 129:
+    merged = git.merge_trees(trees.call, trees.commit(ours, start), trees.commit(theirs, start))
+    if not merged.is_supported:
         raise NotPossible(
             "this git cannot merge trees", hint="update git to 2.38 or newer, or apply without --patch"
         )
-    if merged.returncode == 128:
-        stderr = " ".join(merged.stderr.decode("utf-8", "replace").split())
-        raise GitFailed(f"git merge-tree of {packet.task_id}: {stderr}")
-    lines = git.names(merged.stdout)
-    if merged.returncode == 1:
-        raise _conflict(lines[1:], tree.main)
-    result = lines[0].strip()
-    paths = tuple(change.path for change in changed(trees, ours, result))
+    if merged.has_conflicts:
+        raise _conflict(merged.conflicts, tree.main)
+    if not merged.tree:
+        raise GitFailed(f"git merge-tree of {packet.task_id}: {merged.error}")
+    paths = tuple(change.path for change in changed(trees, ours, merged.tree))
     if not paths:
         raise _nothing(packet, tree.main, left_out)
     git.run(
         ["apply", "--whitespace=nowarn", "--binary", "-"],
         of=worktree.main_of(tree),
-        stdin=patch(trees, ours, result),
+        stdin=patch(trees, ours, merged.tree),
     )
     atomic.write_json(packet.applied, {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
     return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out)
