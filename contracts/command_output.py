@@ -641,6 +641,25 @@ _USAGE_SERIES = of_fields(
         },
     }
 )
+_REPLAY = of_fields(
+    {
+        "task_id": TEXT,
+        "moments": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    "at": {**AT, "description": "it was so from here until the next moment"},
+                    "state": TEXT,
+                    "reason": TEXT,
+                    "stage": or_null(TEXT),
+                    "attempt": or_null(COUNT),
+                    **each(or_null(COUNT), "input_tokens", "output_tokens"),
+                    "cost_usd": or_null(POSITIVE),
+                }
+            ),
+        },
+    }
+)
 _CHANGES = of_fields({"tasks": {**TEXTS, "description": "ids of tasks that changed, appeared or are gone"}})
 
 #: Name → schema and description.
@@ -678,6 +697,7 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "log-window": (_LOG_WINDOW, "facts: a part of a task's log"),
     "log-search": (_LOG_SEARCH, "facts: lines of a task's log with a text"),
     "usage-series": (_USAGE_SERIES, "facts: tokens and cost over time"),
+    "replay": (_REPLAY, "facts: a task as it was at each moment"),
     "changes": (_CHANGES, "facts: tasks that changed"),
     "apply": (_APPLY, "apply --json: the changes that were applied"),
     "pr": (_PR, "pr --json: what was pushed, and the pull request"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import clock
 from tests.support import kin, processes
 from tests.support.tasks import Task, workspace
 from tests.support.waiting import eventually
@@ -139,12 +140,45 @@ def test_details_of_a_task(served: Served) -> None:
     assert json.loads(body)["error"]
 
 
+def test_a_task_as_it_was(served: Served) -> None:
+    task = Task.shell(f"echo one; {kin.WAIT} echo two", "--id", "it")
+    task.wait_for_log("one")
+    until = time.monotonic() + 1.5  # times of the log are exact to a second
+    eventually(lambda: time.monotonic() > until, 10)
+    between = clock.iso_now()
+    kin.go()
+    task.wait_for("completed")
+    assert served.get(f"/api/tasks/it/log?at={between}")["text"] == "one\n"
+    assert "two" in served.get("/api/tasks/it/log")["text"]
+    moments = served.get("/api/tasks/it/replay")["moments"]
+    assert [each["state"] for each in moments if each["at"] <= between][-1] == "running"
+    assert moments[-1]["state"] == "completed"
+    for wrong in ("", "yesterday", "2026-13-99", "2026-01-01T00:00:00", "9" * 5000):
+        assert served.ask("GET", f"/api/tasks/it/log?at={wrong}")[0] == 400, wrong
+
+
+def test_an_ended_task_runs_again(served: Served) -> None:
+    task = Task.shell("[ -e once ] && exit 0; touch once; exit 3", "--id", "it", "--max-retries", "0")
+    task.wait_for("failed", "abandoned")
+    assert served.post("/api/tasks/it/retry", {"message": "the disk is free"})[0] == 200
+    task.wait_for("completed")
+    (opened,) = task.events("run.opened")
+    assert opened["run"] == 2
+    # A page cannot change what a task may do.
+    for more in ({"permissions": "full"}, {"set": ["scope.allow+=/"]}, {"from": "x"}):
+        task.wait_for("completed")
+        served.post("/api/tasks/it/retry", {"message": "again", **more})
+    assert not [
+        event for event in task.events("run.opened") if event.get("permissions") or event.get("amended")
+    ]
+
+
 def test_stop(served: Served) -> None:
     task = Task.shell("sleep 60", "--id", "it")
     task.wait_for("running")
     assert served.post("/api/tasks/it/stop", {"message": "wrong branch"}) == (
         200,
-        {"notes": [], "task_id": "it", "has_ended": False},
+        {"task_id": "it", "notes": [], "has_ended": False},
     )
     task.wait_for("killed")
     assert served.post("/api/tasks/it/stop", {})[1]["has_ended"] is True

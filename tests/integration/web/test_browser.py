@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -62,6 +63,35 @@ def test_a_task_is_followed_through_crash_and_resume(served: Served) -> None:
         page.locator(".events").get_by_text("attempt.swept").first.wait_for()
         shown = page.locator(".events tbody tr").count()
         assert shown == len(task.events())
+
+
+def test_the_slider_shows_the_task_as_it_was(served: Served) -> None:
+    task = Task.shell(f"echo one; {kin.WAIT} echo two", "--id", "it")
+    task.wait_for_log("one")
+    until = time.monotonic() + 2.5  # times of the log are exact to a second
+    eventually(lambda: time.monotonic() > until, 10)
+    kin.go()
+    task.wait_for("completed")
+    with browsing(served, "replay") as page:
+        page.goto(f"{served.base}/task/it")
+        page.locator(".lines").get_by_text("two").wait_for()
+        slider = page.get_by_role("slider", name="Replay")
+        slider.evaluate(
+            """(each) => { each.value = Math.round(each.max * 0.7);
+                each.dispatchEvent(new Event("input", { bubbles: true })); }"""
+        )
+        replay = page.get_by_role("group", name="Replay")
+        replay.locator(".state", has_text="running").wait_for()
+        page.locator(".lines").get_by_text("one").wait_for()
+        assert "two" not in page.locator(".lines").inner_text()
+        slider.press("Home")
+        replay.locator(".state", has_text="spawning").wait_for()
+        page.locator(".lines").get_by_text("No output yet").wait_for()
+        replay.get_by_role("button", name="Next change").click()
+        replay.get_by_text("attempt 1").first.wait_for()
+        page.get_by_role("button", name="Leave the replay").first.click()
+        page.locator(".lines").get_by_text("two").wait_for()
+        assert replay.count() == 0
 
 
 def test_a_question_is_answered(served: Served) -> None:

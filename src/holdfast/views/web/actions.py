@@ -1,138 +1,82 @@
-"""What pages may ask for: requests to tasks, and new tasks for an agent.
+"""What pages may ask of a task. Each function waits for the answer of its runner: call it in a thread.
 
-There is no command to execute, no terminal, and no way to choose `full` permissions: a page can be asked by a
+There is no command to execute, no terminal, and no way to choose `full` permissions: a page is used by a
 person alone, but a mistake in it must not give away the machine.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import sys
-
-from holdfast.errors import UsageError
-from holdfast.views.web.answers import Json
+from holdfast import spawn
+from holdfast.errors import HoldfastError, NotFound
+from holdfast.views import requests
+from holdfast.views.web import endpoints
+from holdfast.views.web.body import text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.views.create.options import TaskOptions
+    from holdfast.store.layout import Home, Packet
 
-_WITHIN_S = 60.0
-_TEXT_CHARS = 32 * 1024
+    Act = Callable[[Packet, dict[str, Any]], dict[str, Any]]
 
-
-def _stop(body: dict[str, Any]) -> dict[str, Any]:
-    args: dict[str, Any] = {"reason": _text(body, "message")} if body.get("message") else {}
-    return {**args, "now": True} if body.get("now") is True else args
+# The server has threads, which a forked runner may not have, and lives long.
+spawn.is_guest = True
 
 
-def _message(body: dict[str, Any]) -> dict[str, Any]:
-    return {"message": _text(body, "message")} if body.get("message") else {}
+def on_task(home: Home, task_id: str, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Do what a page asks of a task. Raises NotFound, UsageError, RequestRefused, …"""
+    act = VERBS.get(verb)
+    if act is None:
+        raise NotFound(f"no action {verb}")
+    packet = endpoints.packet_of(home, task_id, archived=False)
+    return {"task_id": task_id, "notes": [], **act(packet, body)}
 
 
-def _reason(body: dict[str, Any]) -> dict[str, Any]:
-    return {"reason": _text(body, "message")} if body.get("message") else {}
+def _stop(packet: Packet, body: dict[str, Any]) -> dict[str, Any]:
+    args: dict[str, Any] = {"now": True} if body.get("now") is True else {}
+    sent, ended = requests.stop_all([packet], {**_message(body, "reason"), **args})
+    _raise_first(sent.failed)
+    return {"has_ended": bool(ended)}
 
 
-#: Verb → its arguments, from the body of a request.
-VERBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+def _retry(packet: Packet, body: dict[str, Any]) -> dict[str, Any]:
+    from holdfast.views.create import again
+
+    notes: list[str] = []
+    # Only a message: permissions and limits stay as they are.
+    args = again.args_of(packet, _message(body, "message"))
+    requests.send_request(packet, "retry", args)
+    again.list_again(packet, talk=notes.append)
+    return {"notes": notes}
+
+
+def _request(verb: str, field: str) -> Act:
+    """A request with an optional text, which is called `field` in it."""
+
+    def act(packet: Packet, body: dict[str, Any]) -> dict[str, Any]:
+        requests.send_request(packet, verb, _message(body, field))
+        return {}
+
+    return act
+
+
+#: All that a page may ask for.
+VERBS: dict[str, Act] = {
     "stop": _stop,
-    "interrupt": _reason,
-    "resume": _message,
-    "approve": _message,
-    "reject": _reason,
+    "interrupt": _request("interrupt", "reason"),
+    "resume": _request("resume", "message"),
+    "approve": _request("approve", "message"),
+    "reject": _request("reject", "reason"),
+    "retry": _retry,
 }
-#: Fields of the form for a new task: text, and switches.
-_TEXTS = (
-    "prompt",
-    "agent",
-    "model",
-    "project",
-    "permissions",
-    "name",
-    "budget_usd",
-    "budget_tokens",
-    "deadline_s",
-)
-_SWITCHES = ("worktree", "sandbox")
-_FLAGS = {"budget_usd": "--budget-usd", "budget_tokens": "--budget-tokens", "deadline_s": "--deadline"}
 
 
-def options(fields: dict[str, Any]) -> TaskOptions:
-    """The options of a new task. Raises UsageError for what a page may not choose."""
-    from holdfast.views.create.options import TaskOptions
-
-    unknown = set(fields) - {*_TEXTS, *_SWITCHES, "is_queued"}
-    if unknown:
-        raise UsageError(f"a page cannot choose {', '.join(sorted(unknown))}", hint="use the command line")
-    given: dict[str, Any] = {name: _text(fields, name) for name in _TEXTS if fields.get(name)}
-    if given.get("permissions") not in (None, "read", "edit"):
-        raise UsageError("a page cannot choose these permissions", hint="read or edit; or the command line")
-    if not given.get("agent") or given["agent"] == "command":
-        raise UsageError("choose an agent", hint="commands are started on the command line")
-    if not os.path.isabs(given.get("project", "")):
-        raise UsageError("choose a project directory", hint="an absolute path")
-    if not given.get("permissions"):
-        from holdfast.agents import registry
-
-        # Said here, so that no setting makes it `full`.
-        if registry.adapter(given["agent"]).capabilities.permissions:
-            given["permissions"] = "edit"
-    given.update({name: fields.get(name) is True for name in _SWITCHES})
-    return TaskOptions(**given)
+def _message(body: dict[str, Any], field: str) -> dict[str, Any]:
+    return {field: text(body, "message")} if body.get("message") else {}
 
 
-def command_line(fields: dict[str, Any]) -> str:
-    """The command that does the same."""
-    from shlex import quote
-
-    words = ["holdfast", "submit" if fields.get("is_queued") else "run -d"]
-    for name in _TEXTS[1:]:
-        if fields.get(name):
-            words += [_FLAGS.get(name, f"--{name}"), quote(_text(fields, name))]
-    words += [f"--{name}" for name in _SWITCHES if fields.get(name) is True]
-    return " ".join([*words, quote(_text(fields, "prompt"))])
-
-
-async def on_task(task_id: str, verb: str, body: dict[str, Any]) -> Json:
-    """Send a request to a task."""
-    return await _execute({"verb": verb, "task": task_id, "args": VERBS[verb](body)})
-
-
-async def new_task(body: dict[str, Any]) -> Json:
-    """Create a task, or with `check` only say what is wrong with it."""
-    fields: Any = body.get("fields")
-    if not isinstance(fields, dict):
-        raise UsageError("no fields")
-    return await _execute({"verb": "new", "fields": fields, "check": body.get("check") is True})
-
-
-async def _execute(request: dict[str, Any]) -> Json:
-    worker = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "holdfast.views.web.worker",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(_WITHIN_S):
-            output, _ = await worker.communicate(json.dumps(request).encode())
-        result: dict[str, Any] = json.loads(output)
-    except (TimeoutError, ValueError):
-        # It may still work: what it was asked for is in the inbox, or was never written.
-        return Json({"error": "no answer in time", "hint": "the task shows whether it was done"}, 504)
-    if "error" not in result:
-        return Json(result)
-    return Json(result, 400 if result["exit_status"] == 2 else 409)
-
-
-def _text(body: dict[str, Any], name: str) -> str:
-    value: Any = body.get(name)
-    if not isinstance(value, str) or len(value) > _TEXT_CHARS or "\0" in value:
-        raise UsageError(f"{name} is not a text of at most {_TEXT_CHARS} characters")
-    return value
+def _raise_first(failed: list[tuple[Packet, HoldfastError]]) -> None:
+    for _, error in failed:
+        raise error

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from holdfast.errors import HoldfastError, NotFound, UsageError
-from holdfast.views.web import actions, answers, endpoints, sessions, static_files
+from holdfast.errors import HoldfastError
+from holdfast.views.web import actions, answers, endpoints, new_task, sessions, static_files
 from holdfast.views.web.answers import Json
-from holdfast.views.web.guard import Guard
+from holdfast.views.web.body import json_object
+from holdfast.views.web.request_filter import RequestFilter
 from holdfast.views.web.stream import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -31,109 +29,124 @@ if TYPE_CHECKING:
     from holdfast.views.web.security import Rules
     from holdfast.views.web.sessions import Sessions
 
+    Handle = Callable[[Request], Awaitable[Response]]
+
+#: Addresses that the script of the page reads, besides those that begin with `/task/`.
+_PAGES = ("/new", "/queue", "/metrics")
+
 
 def make(home: Home, feed: Feed, *, rules: Rules, known: Sessions) -> ASGIApp:
     """The application for a home."""
-    static = static_files.load()
-    streams = Streams(home, feed)
+    handlers = Handlers(home, feed, rules=rules, known=known)
+    hashes = static_files.script_hashes(handlers.static["/"].data)
+    app = Starlette(routes=handlers.routes())
+    return RequestFilter(app, rules=rules, sessions=known, script_hashes=hashes)
 
-    async def page(request: Request) -> Response:
-        # Addresses of tasks are those of the page itself, which reads them.
+
+class Handlers:
+    """One method for each kind of request. What reads files runs in a thread."""
+
+    def __init__(self, home: Home, feed: Feed, *, rules: Rules, known: Sessions) -> None:
+        self._home = home
+        self._rules = rules
+        self._sessions = known
+        self._streams = Streams(home, feed)
+        self.static = static_files.load()
+
+    def routes(self) -> list[Route]:
+        """The first that fits answers."""
+        table: tuple[tuple[str, str, Handle], ...] = (
+            ("POST", "/api/session", self.session),
+            ("POST", "/api/token", self.token),
+            ("GET", "/api/stream", self._streams.open),
+            ("POST", "/api/tasks", self.new_task),
+            ("GET", "/api/tasks/{task}/file", self.file),
+            ("POST", "/api/tasks/{task}/{verb}", self.act),
+            ("GET", "/api/tasks/{task}/{what}", self.read_task),
+            ("GET", "/api/tasks/{task}", self.read_task),
+            ("GET", "/api/{what}", self.read),
+            ("GET", "/{path:path}", self.page),
+        )
+        return [Route(path, _with_error_responses(handle), methods=[verb]) for verb, path, handle in table]
+
+    async def page(self, request: Request) -> Response:
+        """The page, or a file that it needs."""
         path = request.url.path
-        file = static.get("/" if path.startswith("/task/") or path == "/new" else path)
+        file = self.static.get("/" if path.startswith("/task/") or path in _PAGES else path)
         if file is None:
-            return Json({"error": "no such page"}, 404)
+            return _no_such_page()
         return Response(file.data, media_type=file.media_type)
 
-    async def session(request: Request) -> Response:
-        bearer = known.exchange(str((await _body(request)).get("token")))
+    async def session(self, request: Request) -> Response:
+        """Exchange a token for a bearer."""
+        bearer = self._sessions.exchange(str((await json_object(request)).get("token")))
         if bearer is None:
             return Json({"error": "this link was used, or is wrong; 'holdfast serve' prints another"}, 403)
-        return Json({"bearer": bearer, "is_read_only": rules.is_read_only})
+        return Json({"bearer": bearer, "is_read_only": self._rules.is_read_only})
 
-    async def token(request: Request) -> Response:
-        return Json({"token": known.new_token(life_s=sessions.TAB_TOKEN_S)})
+    async def token(self, request: Request) -> Response:
+        """A token for another tab."""
+        return Json({"token": self._sessions.new_token(life_s=sessions.TAB_TOKEN_S)})
 
-    async def read(request: Request) -> Response:
-        reading = endpoints.READS.get(request.path_params["what"])
-        if reading is None:
-            return Json({"error": "no such page"}, 404)
-        return await run_in_threadpool(lambda: Json(reading(home, request.query_params)))
+    async def read(self, request: Request) -> Response:
+        """Data about the home."""
+        read = endpoints.READS.get(request.path_params["what"])
+        if read is None:
+            return _no_such_page()
+        return await run_in_threadpool(lambda: Json(read(self._home, request.query_params)))
 
-    async def read_task(request: Request) -> Response:
-        reading = endpoints.READS_OF_TASK.get(request.path_params.get("what", ""))
-        if reading is None:
-            return Json({"error": "no such page"}, 404)
-        task_id = request.path_params["task"]
-        return await run_in_threadpool(
-            lambda: Json(reading(home, endpoints.packet_of(home, task_id), request.query_params))
-        )
+    async def read_task(self, request: Request) -> Response:
+        """Data about a task."""
+        read = endpoints.READS_OF_TASK.get(request.path_params.get("what", ""))
+        if read is None:
+            return _no_such_page()
 
-    async def file(request: Request) -> Response:
-        task_id = request.path_params["task"]
+        def answer() -> Response:
+            packet = endpoints.packet_of(self._home, request.path_params["task"])
+            return Json(read(self._home, packet, request.query_params))
 
-        def text() -> str:
-            packet = endpoints.packet_of(home, task_id)
-            return "\n".join(
-                map(answers.clean, endpoints.file_of(home, packet, request.query_params).split("\n"))
-            )
+        return await run_in_threadpool(answer)
 
-        return PlainTextResponse(
-            (await run_in_threadpool(text)).encode("utf-8", "replace")[: answers.ANSWER_BYTES]
-        )
+    async def file(self, request: Request) -> Response:
+        """A file of a packet, as plain text."""
 
-    async def act(request: Request) -> Response:
-        verb = request.path_params["verb"]
-        if verb not in actions.VERBS:
-            raise NotFound(f"no action {verb}")
-        return await actions.on_task(request.path_params["task"], verb, await _body(request))
+        def answer() -> bytes:
+            packet = endpoints.packet_of(self._home, request.path_params["task"])
+            lines = endpoints.file_of(self._home, packet, request.query_params).split("\n")
+            return "\n".join(map(answers.clean, lines)).encode("utf-8", "replace")
 
-    async def new_task(request: Request) -> Response:
-        return await actions.new_task(await _body(request))
+        return PlainTextResponse((await run_in_threadpool(answer))[: answers.ANSWER_BYTES])
 
-    routes = [
-        Route("/api/session", _told(session), methods=["POST"]),
-        Route("/api/token", _told(token), methods=["POST"]),
-        Route("/api/stream", _told(streams.open), methods=["GET"]),
-        Route("/api/tasks", _told(new_task), methods=["POST"]),
-        Route("/api/tasks/{task}/file", _told(file), methods=["GET"]),
-        Route("/api/tasks/{task}/{verb}", _told(act), methods=["POST"]),
-        Route("/api/tasks/{task}/{what}", _told(read_task), methods=["GET"]),
-        Route("/api/tasks/{task}", _told(read_task), methods=["GET"]),
-        Route("/api/{what}", _told(read), methods=["GET"]),
-        Route("/{path:path}", page, methods=["GET"]),
-    ]
-    hashes = static_files.script_hashes(static["/"].data)
-    return Guard(Starlette(routes=routes), rules=rules, sessions=known, script_hashes=hashes)
+    async def act(self, request: Request) -> Response:
+        """A request to a task."""
+        task, verb = request.path_params["task"], request.path_params["verb"]
+        body = await json_object(request)
+        return Json(await run_in_threadpool(actions.on_task, self._home, task, verb, body))
+
+    async def new_task(self, request: Request) -> Response:
+        """A new task, or a check of its fields."""
+        return Json(await run_in_threadpool(new_task.create, await json_object(request)))
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body: Any = json.loads(await request.body())
-    except (ValueError, RecursionError, ClientDisconnect):
-        body = None
-    if not isinstance(body, dict):
-        raise UsageError("the body is not a JSON object")
-    return body  # pyright: ignore[reportUnknownVariableType]
+def _no_such_page() -> Response:
+    return Json({"error": "no such page"}, 404)
 
 
-def _told(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Errors of holdfast as answers."""
+def _with_error_responses(handle: Handle) -> Handle:
+    """The same handler; what it raises becomes an answer."""
 
     async def handler(request: Request) -> Response:
         try:
             return await handle(request)
         except HoldfastError as error:
-            told = {"error": str(error), "code": error.code, "hint": error.hint, "details": error.details}
-            return Json(told, endpoints.status_of(error))
+            about = {"error": str(error), "code": error.code, "hint": error.hint, "details": error.details}
+            return Json(about, endpoints.status_of(error))
         except OSError as error:
             return Json({"error": f"cannot read it: {error.strerror}"}, 500)
-        except (
-            Exception
-        ) as error:  # a bug, or a packet that nobody thought of: the person at the terminal sees it
+        except Exception as error:  # a bug, or a packet that nobody thought of: the terminal shows it
             where = traceback.extract_tb(error.__traceback__)[-1]
-            told = f"{type(error).__name__} in {where.name}"
-            print(f"error: {request.url.path}: {told}: {error}", file=sys.stderr)
-            return Json({"error": f"this cannot be shown: {told}"}, 500)
+            kind = f"{type(error).__name__} in {where.name}"
+            print(f"error: {request.url.path}: {kind}: {error}", file=sys.stderr)
+            return Json({"error": f"this cannot be shown: {kind}"}, 500)
 
     return handler

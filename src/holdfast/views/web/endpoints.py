@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from holdfast import __version__, clock
-from holdfast.errors import HoldfastError, NotFound
+from holdfast.errors import HoldfastError, NotFound, UsageError
 from holdfast.packet import load
-from holdfast.views.facts import detail, diff, home_status, log, packet_files, task_list, timeline, usage
+from holdfast.views.facts import (
+    detail,
+    diff,
+    home_status,
+    log,
+    packet_files,
+    replay,
+    task_list,
+    timeline,
+    usage,
+)
 from holdfast.views.facts.events import EventReader
 from holdfast.views.output_refresh import refresh_once
 from holdfast.views.text import describe
+from holdfast.views.web import new_task
+from holdfast.views.web.body import parse_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,10 +74,17 @@ def usage_of(home: Home, packet: Packet, query: Query) -> dict[str, Any]:
     return {"reports": usage.series(packet)}
 
 
+def replay_of(home: Home, packet: Packet, query: Query) -> dict[str, Any]:
+    """The task as it was at each moment."""
+    return replay.gather(packet)
+
+
 def log_of(home: Home, packet: Packet, query: Query) -> dict[str, Any]:
-    """A window of the log: `begin` or `end` in bytes; without both, its end."""
+    """A window of the log: from byte `begin`, before byte `end`, or as it was `at` a time; else its end."""
     if "begin" in query:
         return log.window(packet, begin=_number(query, "begin"), limit=_number(query, "limit", 65536))
+    if "at" in query:
+        return log.window(packet, at=_time(query, "at"), limit=_number(query, "limit", 65536))
     if "end" not in query:
         refresh_once(packet)
     end = _number(query, "end", 1 << 60)
@@ -85,7 +104,7 @@ def diff_of(home: Home, packet: Packet, query: Query) -> dict[str, Any]:
 
 
 def events_of(home: Home, packet: Packet, query: Query) -> dict[str, Any]:
-    """Events from byte `begin` of the journal on, at most so many bytes of it."""
+    """Events of the journal from byte `begin` on, up to about half a megabyte. `end` is where they go on."""
     reader = EventReader(packet, offset=_number(query, "begin"))
     events: list[dict[str, Any]] = []
     end = reader.offset
@@ -106,24 +125,7 @@ def file_of(home: Home, packet: Packet, query: Query) -> str:
 
 def form(home: Home, query: Query) -> dict[str, Any]:
     """What the form for a new task offers."""
-    import os
-
-    from holdfast.agents import program, registry
-
-    path = os.environ.get("PATH", os.defpath)
-    agents: list[dict[str, Any]] = []
-    for name in registry.BUILT_IN:
-        able = registry.adapter(name).capabilities
-        if able.program:
-            agents.append(
-                {
-                    "name": name,
-                    "is_installed": program.which(able.program, path) is not None,
-                    "has_permissions": bool(able.permissions),
-                }
-            )
-    projects = {row.get("project_dir") for row in task_list.tasks(home, everything=True, state=None)[:200]}
-    return {"agents": agents, "projects": sorted(each for each in projects if each)}
+    return new_task.form(home)
 
 
 READS: dict[str, Read] = {"tasks": board, "status": status, "form": form}
@@ -134,12 +136,13 @@ READS_OF_TASK: dict[str, ReadTask] = {
     "diff": diff_of,
     "events": events_of,
     "usage": usage_of,
+    "replay": replay_of,
 }
 
 
-def packet_of(home: Home, task_id: str) -> Packet:
-    """The packet of exactly this task. Raises NotFound."""
-    packet = load.find(home, task_id, archived=True)
+def packet_of(home: Home, task_id: str, *, archived: bool = True) -> Packet:
+    """The packet of exactly this task, not of one whose id begins so. Raises NotFound."""
+    packet = load.find(home, task_id, archived=archived)
     if packet.task_id != task_id:
         raise NotFound(f"no task {task_id}")
     return packet
@@ -152,6 +155,14 @@ def status_of(error: HoldfastError) -> int:
     )
 
 
+def _time(query: Query, name: str) -> str:
+    """A time as in the journal. Raises UsageError."""
+    try:
+        return clock.iso(clock.parse_iso(query.get(name, "")))
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{name} is not a time", hint="for example 2026-01-31T12:00:00Z") from error
+
+
 def _number(query: Query, name: str, default: int = 0) -> int:
-    text = query.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else default
+    number = parse_number(query.get(name, ""))
+    return default if number is None else number

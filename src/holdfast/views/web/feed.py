@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     from holdfast.store.layout import Home
 
-#: Pause after a batch of changes: a page need not be newer.
+#: Pause after each batch of changes, which limits how often pages are told.
 _BATCH_S = 0.1
-#: The thread ends so long after the last page.
+#: The longest wait for a change. After it, the thread ends if no page is open.
 _WAIT_S = 5.0
+#: Batches that a slow page may have waiting.
 _QUEUED = 64
 
 

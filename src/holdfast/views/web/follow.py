@@ -23,7 +23,7 @@ _EVENTS = 100
 _LOG_BYTES = 128 * 1024
 
 
-class Follower:
+class TaskFollower:
     """Follows a task from two places. Not for several threads at once."""
 
     def __init__(self, packet: Packet, *, journal: int, log_bytes: int | None) -> None:

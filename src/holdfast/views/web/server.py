@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from holdfast.store.layout import Home
 
+#: The port that is tried first.
+USUAL_PORT = 8733
 #: Connections at the same time, and how long one may take to send a request.
 _CONNECTIONS, _HEAD_S = 256, 10.0
 
@@ -67,9 +69,6 @@ def bind(address: str, port: int | None) -> socket.socket:
             continue
         return listening
     raise AssertionError
-
-
-USUAL_PORT = 8733
 
 
 def serve(home: Home, listening: socket.socket, *, is_read_only: bool, tell: Callable[[str], None]) -> None:

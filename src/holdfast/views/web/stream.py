@@ -19,7 +19,8 @@ from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.views.web import answers
 from holdfast.views.web.answers import Json
-from holdfast.views.web.follow import Follower
+from holdfast.views.web.body import parse_number
+from holdfast.views.web.follow import TaskFollower
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from holdfast.views.web.feed import Feed, Subscription
 
 MOST_STREAMS = 32
-#: A comment now and then finds connections that are gone.
+#: Pause between comments; sending one finds out that a connection is gone.
 _BEAT_S = 15.0
-#: While its agent runs, the log of a followed task is looked at so often: the journal says nothing about it.
+#: Pause between two looks at the log of a task whose agent runs: the journal does not say that it grew.
 _LOG_S = 0.25
 _MESSAGE_BYTES = 512 * 1024
 
@@ -60,7 +61,7 @@ class Streams:
             raise
         return _Stream(self, self._messages(packet, follower))
 
-    def _follower(self, request: Request) -> tuple[Follower | None, Packet | None]:
+    def _follower(self, request: Request) -> tuple[TaskFollower | None, Packet | None]:
         task = request.query_params.get("task")
         if not task:
             return None, None
@@ -68,13 +69,13 @@ class Streams:
         last = request.headers.get("last-event-id") or request.query_params.get("from") or ""
         task_id, _, place = last.rpartition(":")
         log = request.query_params.get("log", "")
-        return Follower(
+        return TaskFollower(
             packet,
-            journal=_number(place) or 0 if task_id == packet.task_id else 0,
-            log_bytes=_number(log),
+            journal=parse_number(place) or 0 if task_id == packet.task_id else 0,
+            log_bytes=parse_number(log),
         ), packet
 
-    async def _messages(self, packet: Packet | None, follower: Follower | None) -> AsyncIterator[bytes]:
+    async def _messages(self, packet: Packet | None, follower: TaskFollower | None) -> AsyncIterator[bytes]:
         subscription = await self._feed.subscribe()
         try:
             yield b"retry: 1000\n\n"
@@ -116,7 +117,7 @@ async def _board(subscription: Subscription) -> AsyncIterator[bytes]:
             yield _message("board", rows)
 
 
-async def _task(subscription: Subscription, packet: Packet, follower: Follower) -> AsyncIterator[bytes]:
+async def _task(subscription: Subscription, packet: Packet, follower: TaskFollower) -> AsyncIterator[bytes]:
     status, beat_mono = await run_in_threadpool(_status, packet), clock.mono()
     while True:
         while (found := await run_in_threadpool(follower.events)) is not None:
@@ -158,7 +159,3 @@ def _message(kind: str, data: Any, *, id: str = "") -> bytes:
     # JSON has no line end, so one line of data is enough.
     head = f"event: {kind}\n" + (f"id: {id}\n" if id else "")
     return head.encode() + b"data: " + answers.encode(data, limit=_MESSAGE_BYTES) + b"\n\n"
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

@@ -31,11 +31,20 @@ class Line extends Component {
 
 /** The state of a log, kept by the page of the task: messages of the stream arrive while another tab is shown. */
 export class Log {
-  constructor(id, onChange) { this.id = id; this.onChange = onChange; this.lines = []; this.begin = 0; this.end = 0; this.size = 0; this.isAtEnd = true; this.marked = -1; this.partial = false; }
+  constructor(id, onChange) { this.id = id; this.onChange = onChange; this.lines = []; this.begin = 0; this.end = 0; this.size = 0; this.isAtEnd = true; this.marked = -1; this.partial = false; this.until = Infinity; this.asked = 0; }
   path(query) { return `/api/tasks/${encodeURIComponent(this.id)}/log?${query}`; }
-  take(found) { this.begin = found.begin; this.end = found.end; this.size = found.size; this.lines = split(found.text, found.begin); this.partial = found.text !== "" && !found.text.endsWith("\n"); this.onChange(); }
+  take(found) { this.begin = found.begin; this.end = found.end; this.size = Math.min(found.size, this.until); this.lines = split(found.text, found.begin); this.partial = found.text !== "" && !found.text.endsWith("\n"); this.onChange(); }
+  /** The log as it was at a time: what came later is not loaded. */
+  async toTime(iso) {
+    const asked = ++this.asked;
+    const found = await get(this.path(`at=${encodeURIComponent(iso)}&limit=65536`));
+    if (asked !== this.asked) return; // the slider went on
+    this.until = found.end;
+    this.isAtEnd = true; this.marked = -1;
+    this.take(found);
+  }
   async toEnd() { this.take(await get(this.path("limit=65536"))); this.isAtEnd = true; this.marked = -1; this.onChange(); }
-  async to(at) { this.marked = at; this.take(await get(this.path(`begin=${Math.max(0, at)}&limit=65536`))); this.isAtEnd = this.end >= this.size; if (this.begin > 0) await this.older(16384); this.onChange(); }
+  async to(at) { this.marked = at; this.take(await get(this.path(`begin=${Math.max(0, at)}&limit=${Math.min(65536, this.until - at)}`))); this.isAtEnd = this.end >= this.size; if (this.begin > 0) await this.older(16384); this.onChange(); }
   async older(limit = 65536) {
     if (this.begin <= 0) return;
     const found = await get(this.path(`end=${this.begin}&limit=${limit}`));
@@ -45,9 +54,9 @@ export class Log {
     this.onChange();
   }
   async newer() {
-    const found = await get(this.path(`begin=${this.end}&limit=65536`));
+    const found = await get(this.path(`begin=${this.end}&limit=${Math.min(65536, this.until - this.end)}`));
     this.append(found);
-    this.isAtEnd = this.end >= found.size;
+    this.isAtEnd = this.end >= this.size;
     this.onChange();
   }
   append(found) {
@@ -58,7 +67,7 @@ export class Log {
     }
     this.lines = [...this.lines, ...lines];
     if (this.lines.length > MOST_LINES) { this.lines = this.lines.slice(-MOST_LINES); this.begin = this.lines[0].at; }
-    this.end = found.end; this.size = found.size; this.partial = found.text !== "" && !found.text.endsWith("\n");
+    this.end = found.end; this.size = Math.min(found.size, this.until); this.partial = found.text !== "" && !found.text.endsWith("\n");
   }
   /** New lines from the stream. */
   follow(found) {
@@ -67,7 +76,7 @@ export class Log {
   }
 }
 
-export function LogView({ log, id, isEnded }) {
+export function LogView({ log, id, isEnded, onLeave }) {
   const box = useRef(null);
   const [isFollowing, setFollowing] = useState(log.marked < 0);
   const [query, setQuery] = useState("");
@@ -80,7 +89,7 @@ export function LogView({ log, id, isEnded }) {
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
   });
-  const follow = async () => { if (!log.isAtEnd || log.marked >= 0) await log.toEnd(); setFollowing(true); };
+  const follow = async () => { if (onLeave) { onLeave(); return; } if (!log.isAtEnd || log.marked >= 0) await log.toEnd(); setFollowing(true); };
   const onScroll = async () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     const isEnd = scrollHeight - scrollTop - clientHeight < 24;
@@ -108,7 +117,7 @@ export function LogView({ log, id, isEnded }) {
       <button type="submit">Search</button><span class="grow"></span>
       <span class="quiet num">${bytes(log.size)}</span>
       <button type="button" onClick=${() => show(0)}>Begin</button>
-      <button type="button" aria-pressed=${isFollowing} onClick=${follow}>${isEnded ? "End" : isFollowing ? "Following" : "Follow"}</button>
+      <button type="button" aria-pressed=${isFollowing} onClick=${follow}>${onLeave ? "Leave the replay" : isEnded ? "End" : isFollowing ? "Following" : "Follow"}</button>
     </form>
     ${hits && html`<div class="hits"><p class="quiet">${hits.lines.length ? `${hits.lines.length} lines` : "No line has this text"}${hits.end != null && html` <button type="button" onClick=${(e) => search(e, hits.end)}>More</button>`}</p>
       <ol>${hits.lines.map((hit) => html`<li><button type="button" onClick=${() => show(hit.at)}>${plain(hit.text).slice(0, 300)}</button></li>`)}</ol></div>`}

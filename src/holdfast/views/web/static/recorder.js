@@ -77,7 +77,8 @@ function ticks(map) {
   return found;
 }
 
-export function Recorder({ detail, onAttempt }) {
+/** `at`: the moment that is replayed, in ms; null for the present. `onAt` is told another one. */
+export function Recorder({ detail, onAttempt, at = null, onAt }) {
   const box = useRef(null);
   const [width, setWidth] = useState(900);
   const [zoom, setZoom] = useState(null);
@@ -160,8 +161,12 @@ export function Recorder({ detail, onAttempt }) {
         return html`<g key=${`mark-${at}`} class="mark tone-${real}"><line x1=${place} x2=${place} y1="22" y2=${height - AXIS} />
           <text x=${place} y=${isClose ? 12 : 22}>${glyph}<title>${words(mark)}\n${moment(mark.at)}</title></text></g>`;
       })}
+      ${at != null && inside(at, at) && html`<g class="cursor"><line x1=${x(at)} x2=${x(at)} y1="4" y2=${height - AXIS} /></g>`}
       ${drag && html`<rect class="brush" x=${LEFT + Math.min(...drag)} y="0" width=${Math.abs(drag[1] - drag[0])} height=${height - AXIS} />`}
-    </svg></div>
+    </svg>
+    ${onAt && html`<input type="range" class="slider" aria-label="Replay: show the task as it was" aria-valuetext=${at == null ? "now" : moment(new Date(at).toISOString())}
+      min="0" max=${Math.round(room)} step="1" value=${at == null ? Math.round(room) : Math.round(map.x(Math.min(Math.max(at, begin), end)))}
+      onInput=${(event) => { const place = Number(event.target.value); onAt(place >= Math.round(room) && !zoom ? null : Math.round(map.time(place))); }} />`}</div>
     <details class="moments"><summary>${marks.length} moments as a list</summary><ol>${marks.slice(-500).map((mark) => html`<li><time>${moment(mark.at)}</time> ${words(mark)}</li>`)}</ol></details>
   </section>`;
 }

@@ -8,6 +8,7 @@ import { Diff } from "/diff.js";
 import { Budgets, Chart } from "/usage.js";
 import { Attempts, Events, Files, Gates } from "/panels.js";
 import { Markdown } from "/markdown.js";
+import { ReplayFacts } from "/replay.js";
 
 const TABS = [["log", "Log"], ["diff", "Changes"], ["gates", "Gates"], ["usage", "Usage"], ["attempts", "Attempts"], ["files", "Files"], ["events", "Events"]];
 
@@ -92,6 +93,10 @@ export function TaskPage({ id }) {
   // The log changes in place: a component is drawn again only if one of its properties changes.
   const [version, redraw] = useState(0);
   const log = useMemo(() => new Log(id, () => redraw((n) => n + 1)), [id]);
+  // The replay: the moment that is shown (null: the present), all moments, and the log as it was.
+  const [at, setAt] = useState(null);
+  const [moments, setMoments] = useState([]);
+  const past = useMemo(() => new Log(id, () => redraw((n) => n + 1)), [id]);
   const state = useRef({ timer: 0, isLoading: false, isDue: false, took_ms: 0 }).current;
   const path = `/api/tasks/${encodeURIComponent(id)}`;
 
@@ -131,6 +136,13 @@ export function TaskPage({ id }) {
     })();
     return () => { isGone = true; source?.close(); clearTimeout(state.timer); };
   }, [id]);
+  const isReplay = at != null;
+  useEffect(() => { if (isReplay) get(`${path}/replay`).then((found) => setMoments(found.moments), (error) => tell(error.message, "error")); }, [isReplay, isReplay && detail?.journal_bytes]);
+  useEffect(() => {
+    if (at == null) return undefined;
+    const timer = setTimeout(() => past.toTime(new Date(at).toISOString()).catch((error) => tell(error.message, "error")), 60);
+    return () => clearTimeout(timer);
+  }, [at]);
   useEffect(() => { if (tab === "usage") get(`${path}/usage`).then((found) => setReports(found.reports), () => {}); }, [tab, detail?.journal_bytes]);
   useEffect(() => {
     const onKey = (event) => {
@@ -151,11 +163,14 @@ export function TaskPage({ id }) {
     ${problem && html`<p class="problem">${problem}</p>`}
     <${Header} detail=${detail} row=${row} />
     <${Question} detail=${detail} />
-    <${Recorder} detail=${detail} onAttempt=${(number) => { setAttempt(number); choose("attempts"); }} />
+    <${Recorder} detail=${detail} onAttempt=${(number) => { setAttempt(number); choose("attempts"); }} at=${at} onAt=${setAt} />
+    ${isReplay && html`<${ReplayFacts} moments=${moments} at=${at} begin=${Date.parse(detail.manifest.created_at || detail.manifest.started_at)} onAt=${setAt} />`}
     <div class="two"><${Budgets} detail=${detail} /><${Next} detail=${detail} /></div>
     <div class="tabs" role="tablist" aria-label="About the task">${TABS.map(([name, title], at) => html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${tab === name} aria-controls="panel" onClick=${() => choose(name)} title=${`Key ${at + 1}`}>${title}${counts[name] ? html` <span class="num">${counts[name]}</span>` : ""}</button>`)}</div>
     <section id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
-      ${tab === "log" && html`<${LogView} log=${log} version=${version} id=${id} isEnded=${isEnded} />`}
+      ${tab === "log" && (isReplay
+        ? html`<${LogView} key="past" log=${past} version=${version} id=${id} isEnded=${isEnded} onLeave=${() => setAt(null)} />`
+        : html`<${LogView} key="log" log=${log} version=${version} id=${id} isEnded=${isEnded} />`)}
       ${tab === "diff" && html`<${Diff} id=${id} stages=${detail.stages} />`}
       ${tab === "gates" && html`<${Gates} gates=${detail.gates} />`}
       ${tab === "usage" && html`<${Chart} reports=${reports} budgets=${detail.budgets} />`}

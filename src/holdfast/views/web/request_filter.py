@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BODY_S = 10.0
 
 
-class Guard:
+class RequestFilter:
     """Passes on what `security.check` allows."""
 
     def __init__(
