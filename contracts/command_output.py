@@ -550,7 +550,7 @@ _DETAIL = of_fields(
         "budgets": {"type": "array", "items": of_record(detail.Budget)},
         "interrupts": {"type": "array", "items": of_record(history.Interrupt)},
         "question": or_null(of_record(history.Interrupt)),
-        "queue": or_null(of_record(detail.Place)),
+        "queue": or_null(of_record(detail.QueuePosition)),
         "worktree": or_null(of_record(detail.Worktree)),
         "changed": {
             "enum": ["", "worktree", "in_place"],

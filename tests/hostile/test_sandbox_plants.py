@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.sandbox import machine
+from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.mounts import command_line
-from holdfast.sandbox.place import Place
 from tests.support.repos import Repo, packet_for
 from tests.support.tasks import Task, holdfast
 from tests.support.tools import need_sandbox
@@ -303,11 +303,11 @@ def test_a_forbidden_path_stays_hidden_after_a_rename(home: str, user: User) -> 
     said: list[str] = []
     for script in ("cat conf/prod.json; mkdir .git; mv conf .git/new; echo moved", "ls .git; cat .git/*/*"):
         start = start_of(packet, project.path, patterns)
-        place = Place(env=user.env)
-        place.workspace(project.path, start.repository, store=None)
+        builder = SandboxBuilder(env=user.env)
+        builder.workspace(project.path, start.repository, store=None)
         found = forbidden_in(project.path, patterns, known=start.forbidden, has_git=start.has_git)
-        place.hide(*found)
-        box = place.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
+        builder.hide(*found)
+        box = builder.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
         command = command_line(box, ["sh", "-c", script])
         said.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout)
     assert said == ["moved\n", "new\n"]

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.runner.attempt import sandbox_start
 from holdfast.sandbox import machine
+from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.mounts import command_line
-from holdfast.sandbox.place import Place
 from holdfast.testing import Scenario
 from holdfast.workspace import git
 from tests.support import kin, processes, repos
@@ -219,10 +219,10 @@ def test_forbidden_paths_of_a_packet_are_empty(home: str) -> None:
     packet = repos.packet_for(home, project.path, forbidden_paths=("secrets/", ".env"))
     found = sandbox_start.forbidden_in(project.path, (".env", "secrets/"))
     assert sorted(os.path.relpath(path, project.path) for path in found) == ["deep/down/.env", "secrets"]
-    place = Place(env={"HOME": os.path.dirname(home)})
-    place.workspace(project.path, git.find(project.path), store=None)
-    place.hide(packet.home.path, *found)
-    box = place.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
+    builder = SandboxBuilder(env={"HOME": os.path.dirname(home)})
+    builder.workspace(project.path, git.find(project.path), store=None)
+    builder.hide(packet.home.path, *found)
+    box = builder.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
     look = "cat a.txt; ls secrets; cat deep/down/.env; echo new > secrets/x; ls " + home
     done = subprocess.run(
         command_line(box, ["sh", "-c", look]), capture_output=True, text=True, timeout=60, check=False

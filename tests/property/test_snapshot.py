@@ -9,7 +9,7 @@ import tempfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.workspace.place import locate
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import changed
 from holdfast.workspace.snapshots.trees import Trees

@@ -18,7 +18,7 @@ from holdfast.model.spec import DEPENDENCIES, QualitySpec
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace import clean_room, git, lock
-from holdfast.workspace.place import locate
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.scope import Scope, literal
 from holdfast.workspace.snapshots.changes import few
 from holdfast.workspace.snapshots.trees import Trees

@@ -16,7 +16,7 @@ from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace import clean_room
 from holdfast.workspace.current_tree import current_tree
-from holdfast.workspace.place import locate
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.scope import Scope
 from holdfast.workspace.snapshots.changes import few, within
 from holdfast.workspace.snapshots.trees import Trees

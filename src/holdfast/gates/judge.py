@@ -26,7 +26,7 @@ from holdfast.workspace import base as bases
 from holdfast.workspace import surroundings, task_worktree
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree
-from holdfast.workspace.place import locate
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.scope import Scope
 from holdfast.workspace.snapshots import git_files
 from holdfast.workspace.snapshots.changes import changed, text, within

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.workspace.clean_room import Room
-    from holdfast.workspace.place import Place
+    from holdfast.workspace.project_tree import ProjectTree
 
 _PROBE_S = 10.0
 
@@ -33,7 +33,7 @@ class Setting(Record):
     env: dict[str, str]
 
 
-def of_room(room: Room, project: Place, links: Sequence[str]) -> Setting:
+def of_room(room: Room, project: ProjectTree, links: Sequence[str]) -> Setting:
     """Prepare a room for commands of a project, whose directories `links` they need.
 
     `project` is the user's, also if the task has a worktree.
@@ -58,7 +58,7 @@ def in_place(directory: str) -> Setting:
     return Setting(cwd=directory, env=dict(os.environ))
 
 
-def _dependencies(room: Room, project: Place, links: Sequence[str]) -> list[tuple[str, str]]:
+def _dependencies(room: Room, project: ProjectTree, links: Sequence[str]) -> list[tuple[str, str]]:
     """What exists in the project and not in the tree: path below the root → where it is."""
     found: list[tuple[str, str]] = []
     for name in links:

@@ -2,7 +2,7 @@
 
 mounts.py     pure: what is seen and what may be written → the arguments of bwrap
 hidden.py     what no sandbox shows
-place.py      the file system: which of these paths exist, and what git needs to commit
+builder.py    the file system: which of these paths exist, and what git needs to commit
 machine.py    whether this machine can do it, and the fix if not
 outside.py    the process that stands for the command outside: passes signals in, ends as the command ended
 inside.py     process 1 of the sandbox: starts the command, reaps, ends everything when the command ends

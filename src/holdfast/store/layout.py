@@ -107,7 +107,7 @@ class Packet:
         self.path = path
         self.task_id = os.path.basename(path)
         #: The name of its worktree, and of the branch below `holdfast/`.
-        self.place = self.task_id
+        self.worktree_name = self.task_id
         self.manifest_yaml = f"{path}/{MANIFEST_YAML}"
         self.manifest = f"{path}/manifest.json"
         self.journal = f"{path}/events.jsonl"
@@ -175,12 +175,12 @@ class Packet:
     @property
     def sandbox_git(self) -> str:
         """What sandboxed agents committed in the worktree: objects, the branch, its log."""
-        return f"{self.sandbox}/git/{self.place}"
+        return f"{self.sandbox}/git/{self.worktree_name}"
 
     def candidate(self, number: int) -> Packet:
         """The packet with the worktree of one of several candidates in the place of the task's."""
         packet = Packet(self.path)
-        packet.place = f"{self.task_id}.c{number}"
+        packet.worktree_name = f"{self.task_id}.c{number}"
         packet.workspace_base = f"{self.workspace}/base.c{number}.json"
         packet.worktree = f"{self.workspace}/worktree.c{number}.json"
         return packet

@@ -16,7 +16,7 @@ from holdfast.errors import UsageError
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir, Packet
-from holdfast.workspace import candidates, chore, committed, task_worktree
+from holdfast.workspace import candidates, chore, sandbox_commits, task_worktree
 from holdfast.workspace.prepare import prepare
 
 _USAGE = "python -m holdfast.workspace prepare|adopt --packet P --stage S --out FILE"
@@ -35,7 +35,7 @@ def _work(argv: list[str]) -> bool:
         number = int(values["--candidate"])
         own = packet.candidate(number) if number else packet
         if (tree := task_worktree.of(own, project=values["--project"])) is not None:
-            committed.bring(own, tree)
+            sandbox_commits.bring(own, tree)
         return True
     if argv[:1] not in (["prepare"], ["adopt"]):
         raise UsageError("unexpected arguments", hint=_USAGE)

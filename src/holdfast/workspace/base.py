@@ -12,7 +12,7 @@ from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import git, task_worktree
-from holdfast.workspace.place import Place
+from holdfast.workspace.project_tree import ProjectTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 class Base(Record):
     """The workspace of a task at its start."""
 
-    nested = {"place": Place}
+    nested = {"place": ProjectTree}
 
     schema: str = "holdfast.workspace/1"
     #: `in_place` or `worktree`.
     kind: str
-    place: Place
+    place: ProjectTree
     base_tree: str
     #: The commit that was checked out, and the branch of a worktree; null outside git.
     commit: str | None = None
@@ -58,12 +58,12 @@ def read(packet: Packet) -> Base | None:
 
 
 def _fits(packet: Packet, base: Base) -> bool:
-    """Whether the record, which an agent can write, names the place that follows from the task.
+    """Whether the record, which an agent can write, names the directory that follows from the task.
 
-    A gate reverts changes in the place, and other files of it are read.
+    A gate reverts changes there, and reads other files of it.
     """
     task = load.fold(packet)
-    spec, place = task.spec, base.place
+    spec, project = task.spec, base.place
     known = {state.workspace.base_tree for state in task.stage_states.values() if state.workspace is not None}
     known.discard("")
     if base.kind != spec.workspace or (known and base.base_tree not in known):
@@ -73,18 +73,18 @@ def _fits(packet: Packet, base: Base) -> bool:
         if tree is None:
             return False
         directory, tops = tree.directory, (tree.path, tree.directory)
-        dirs = (task_worktree.admin_of(tree) or place.git_dir, tree.common_dir)
+        dirs = (task_worktree.admin_of(tree) or project.git_dir, tree.common_dir)
     else:
-        directory, repository = os.path.realpath(spec.project_dir), git.at(place.top)
-        tops = (place.top,) if (directory + "/").startswith(place.top.rstrip("/") + "/") else ()
-        dirs = (place.git_dir, place.common_dir)
+        directory, repository = os.path.realpath(spec.project_dir), git.at(project.top)
+        tops = (project.top,) if (directory + "/").startswith(project.top.rstrip("/") + "/") else ()
+        dirs = (project.git_dir, project.common_dir)
         # One that is gone is reported as such when it is needed.
         if repository is not None:
             dirs = (repository.git_dir, repository.common_dir)
-    is_there = place.directory == directory and place.top in tops
-    if place.git_dir is None:
-        return is_there and place.top == directory
-    return is_there and (place.git_dir, place.common_dir) == dirs
+    is_there = project.directory == directory and project.top in tops
+    if project.git_dir is None:
+        return is_there and project.top == directory
+    return is_there and (project.git_dir, project.common_dir) == dirs
 
 
 def require(packet: Packet) -> Base:

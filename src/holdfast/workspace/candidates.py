@@ -19,8 +19,8 @@ from holdfast.workspace import scope as scopes
 from holdfast.workspace import task_worktree
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree, take_snapshot
-from holdfast.workspace.place import locate
 from holdfast.workspace.prepare import fields, own_workspace
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import revert
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, text, within
 from holdfast.workspace.snapshots.snapshot import BIG_BYTES
@@ -47,17 +47,17 @@ def prepare(packet: Packet, task: Task, stage: str) -> dict[str, Any]:
     )
     made = worktree.make(own, spec.project_dir, commit=base.commit)
     failpoint("candidates.worktree_made")
-    place = locate(made.directory)
+    project = locate(made.directory)
     trees = Trees.of(packet)
-    if unable := not_carried(trees, take_snapshot(packet, place, spec), start, top=base.place.top):
+    if unable := not_carried(trees, take_snapshot(packet, project, spec), start, top=base.place.top):
         raise NotPossible(
             f"candidates cannot start from {few(unable)}: too large to be copied, or a repository",
             hint="commit it before, or work without attempts",
         )
-    put(trees, place.top, take_snapshot(packet, place, spec), start)
+    put(trees, project.top, take_snapshot(packet, project, spec), start)
     failpoint("candidates.tree_put")
     own_base = Base(
-        kind="worktree", place=place, base_tree=base.base_tree, commit=base.commit, branch=made.branch
+        kind="worktree", place=project, base_tree=base.base_tree, commit=base.commit, branch=made.branch
     )
     atomic.write_json(bases.path_of(own), own_base.to_json(), durable=True)
     _check(packet, own_base, start)

@@ -9,10 +9,10 @@ from holdfast.errors import GitFailed, GitMissing, NotPossible
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import committed, git, surroundings
+from holdfast.workspace import git, sandbox_commits, surroundings
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree, take_snapshot
-from holdfast.workspace.place import locate
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import git_files
 from holdfast.workspace.snapshots.changes import changed
 from holdfast.workspace.snapshots.trees import Trees
@@ -62,7 +62,7 @@ def own_workspace(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     if base is None:
         return _begin(packet, spec)
     if base.kind == "worktree":
-        committed.bring(packet, worktree.make(packet, spec.project_dir, commit=_start_of(spec)))
+        sandbox_commits.bring(packet, worktree.make(packet, spec.project_dir, commit=_start_of(spec)))
     return base, current_tree(packet, base)
 
 
@@ -109,10 +109,10 @@ def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     if spec.workspace == "worktree":
         created = worktree.make(packet, spec.project_dir, commit=_start_of(spec))
         branch, directory = created.branch, created.directory
-    place = locate(directory)
-    tree = take_snapshot(packet, place, spec)
-    repository = place.repository
+    project = locate(directory)
+    tree = take_snapshot(packet, project, spec)
+    repository = project.repository
     commit = git.head(repository) if repository is not None else None
-    base = Base(kind=spec.workspace, place=place, base_tree=tree, commit=commit, branch=branch)
+    base = Base(kind=spec.workspace, place=project, base_tree=tree, commit=commit, branch=branch)
     atomic.write_json(bases.path_of(packet), base.to_json(), durable=True)
     return base, tree

@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.store.digest import sha256
 from holdfast.workspace import git, task_worktree
-from holdfast.workspace.place import locate
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import changed, few
 

@@ -53,12 +53,12 @@ def of_stage(packet: Packet, task: Task, stage: str) -> Packet:
 
 def path_of(packet: Packet) -> str:
     """Where the worktree of a task is, whatever any file says."""
-    return os.path.join(os.path.realpath(packet.home.path), "worktrees", packet.place)
+    return os.path.join(os.path.realpath(packet.home.path), "worktrees", packet.worktree_name)
 
 
 def branch_of(packet: Packet) -> str:
     """The branch of a task's worktree, whatever any file says."""
-    return f"holdfast/{packet.place}"
+    return f"holdfast/{packet.worktree_name}"
 
 
 def of(packet: Packet, *, project: str | None = None) -> Worktree | None:

@@ -20,9 +20,9 @@ OTHERS = {
     ("pipeline/results/export.py", "summary.md"),
     # The end of a path, and names within a directory, for which there is no packet or home yet.
     ("packet/asker.py", "/runner.lock"),
-    ("sandbox/place.py", "keeper.lock"),
-    ("sandbox/place.py", "settings.json"),
-    ("sandbox/place.py", "audit.jsonl"),
+    ("sandbox/builder.py", "keeper.lock"),
+    ("sandbox/builder.py", "settings.json"),
+    ("sandbox/builder.py", "audit.jsonl"),
     ("views/facts/changes.py", "audit.jsonl"),
     ("views/facts/changes.py", "manifest.json"),
     ("views/facts/changes.py", "_task.done"),

@@ -20,10 +20,10 @@ from holdfast.runner.attempt import private_home
 from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.runner.ledger import Ledger
 from holdfast.sandbox import machine, mounts
-from holdfast.sandbox.place import Place
+from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
-from holdfast.workspace import committed, task_worktree
+from holdfast.workspace import sandbox_commits, task_worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,17 +58,17 @@ def wrap(
     packet = ledger.packet
     for folder in (packet.sandbox, packet.sandbox_tmp, packet.sandbox_homes, packet.sandbox_asks):
         atomic.make_directory(folder)
-    place = Place(env=env)
-    place.hide(packet.home.path)
-    _workspace(ledger, place, opened)
-    place.put(packet.sandbox_tmp, "/tmp")
-    place.write(packet.scratch, packet.sandbox_asks)
-    place.read(directory.system_prompt, *_named_files(ledger, opened))
+    builder = SandboxBuilder(env=env)
+    builder.hide(packet.home.path)
+    _workspace(ledger, builder, opened)
+    builder.put(packet.sandbox_tmp, "/tmp")
+    builder.write(packet.scratch, packet.sandbox_asks)
+    builder.read(directory.system_prompt, *_named_files(ledger, opened))
     added = {**_CACHES, "TMPDIR": "/tmp", "IS_SANDBOX": "1", "INTERRUPT_FILE": packet.sandbox_request}
-    added |= _config_homes(ledger, place, opened, env)
-    _private_home(place, launch, captured)
-    _usage_file(place, opened, directory)
-    sandbox = place.sandbox(
+    added |= _config_homes(ledger, builder, opened, env)
+    _private_home(builder, launch, captured)
+    _usage_file(builder, opened, directory)
+    sandbox = builder.sandbox(
         bwrap=machine.program() or "bwrap",
         cwd=ledger.task.workspace_of(opened.stage),
         network=spec.network,
@@ -77,20 +77,20 @@ def wrap(
     return mounts.command_line(sandbox, launch.argv), {**env, **added}
 
 
-def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
+def _workspace(ledger: Ledger, builder: SandboxBuilder, opened: ev.AttemptOpened) -> None:
     directory, spec = ledger.task.workspace_of(opened.stage), ledger.task.spec
     patterns = spec.pipeline.forbidden_paths if spec.pipeline is not None else ()
     own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
     is_own = spec.workspace == "worktree" and (directory + "/").startswith(task_worktree.path_of(own) + "/")
     start = start_of(ledger.packet, directory, patterns)
     if _only_reads(ledger, opened):
-        place.read_workspace(directory, _in_worktree(own, spec) if is_own else start.repository)
+        builder.read_workspace(directory, _in_worktree(own, spec) if is_own else start.repository)
     elif is_own:
-        place.workspace(directory, _in_worktree(own, spec), store=own.sandbox_git)
+        builder.workspace(directory, _in_worktree(own, spec), store=own.sandbox_git)
     else:
-        place.workspace(directory, start.repository, store=None, submodules=start.submodules)
+        builder.workspace(directory, start.repository, store=None, submodules=start.submodules)
     if patterns:
-        place.hide(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
+        builder.hide(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
 
 
 def _only_reads(ledger: Ledger, opened: ev.AttemptOpened) -> bool:
@@ -116,7 +116,7 @@ def _in_worktree(own: Packet, spec: TaskSpec) -> git.Repository | None:
         tree = task_worktree.of(own, project=spec.project_dir)
         if tree is None:
             return None
-        committed.lend(own, tree)
+        sandbox_commits.lend(own, tree)
         return task_worktree.inside(tree)
     except (OSError, HoldfastError):
         return None
@@ -131,7 +131,7 @@ def _named_files(ledger: Ledger, opened: ev.AttemptOpened) -> list[str]:
 
 
 def _config_homes(
-    ledger: Ledger, place: Place, opened: ev.AttemptOpened, env: dict[str, str]
+    ledger: Ledger, builder: SandboxBuilder, opened: ev.AttemptOpened, env: dict[str, str]
 ) -> dict[str, str]:
     """Private config homes at the usual paths: settings can be read, logins renewed, all else is the task's.
 
@@ -142,16 +142,16 @@ def _config_homes(
         path = _expand(home, env)
         if home.is_shared:
             os.makedirs(path, mode=0o700, exist_ok=True)
-            place.write(path)
+            builder.write(path)
             continue
         private = os.path.join(ledger.packet.sandbox_homes, f"{opened.agent}.{number}")
         atomic.make_directory(private)
         os.makedirs(path, mode=0o700, exist_ok=True)  # where it is mounted
-        place.put(private, path)
-        place.read(*(os.path.join(path, name) for name in home.reads))
-        place.write(*(os.path.join(path, name) for name in home.logins))
+        builder.put(private, path)
+        builder.read(*(os.path.join(path, name) for name in home.reads))
+        builder.write(*(os.path.join(path, name) for name in home.logins))
         if ledger.task.spec.session is not None:
-            place.write(*(os.path.join(path, name) for name in home.sessions))
+            builder.write(*(os.path.join(path, name) for name in home.sessions))
         for name in home.copies:
             _copy_once(_absolute(name, path, env), os.path.join(private, os.path.basename(name)))
         if home.variable:
@@ -182,17 +182,17 @@ def _copy_once(source: str, target: str) -> None:
         atomic.write(target, files.read(source, follow=True), durable=False)
 
 
-def _private_home(place: Place, launch: Launch, captured: dict[str, str]) -> None:
+def _private_home(builder: SandboxBuilder, launch: Launch, captured: dict[str, str]) -> None:
     """The config home that the adapter made itself (`private_home`), and the files that it links to."""
     if launch.home is None:
         return
-    place.write(launch.home.path)
+    builder.write(launch.home.path)
     for name, source in private_home.linked(launch.home, captured).items():
-        (place.write if name in launch.home.logins else place.read)(source)
+        (builder.write if name in launch.home.logins else builder.read)(source)
 
 
-def _usage_file(place: Place, opened: ev.AttemptOpened, directory: AttemptDir) -> None:
+def _usage_file(builder: SandboxBuilder, opened: ev.AttemptOpened, directory: AttemptDir) -> None:
     """A folder for the program's usage file: it writes another file first, and renames it."""
     if getattr(registry.adapter(opened.agent), "usage_file", None) is not None:
         atomic.make_directory(directory.in_sandbox)
-        place.put(directory.in_sandbox, directory.path)
+        builder.put(directory.in_sandbox, directory.path)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from holdfast.views.create.new_task import NewTask, Talk
 
 
-def create(home: Home, task: NewTask, place: QueueSpec, *, work: dict[str, object] | None = None) -> Packet:
+def create(home: Home, task: NewTask, queue: QueueSpec, *, work: dict[str, object] | None = None) -> Packet:
     """Write the packet of a queued task. If we are killed right after, the next sync adds it to the queue."""
-    changes: dict[str, Any] = {"queue": place, **({"work": work} if work else {})}
+    changes: dict[str, Any] = {"queue": queue, **({"work": work} if work else {})}
     return new_task.create(home, task.evolve(spec=task.spec.evolve(**changes)), status=Status.QUEUED)
 
 

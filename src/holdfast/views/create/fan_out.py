@@ -11,7 +11,7 @@ from holdfast.model import work_plan
 from holdfast.model.fan_out import LABEL
 from holdfast.model.spec import FanOutSpec, Limits, StageSpec, TaskSpec, short_name
 from holdfast.store.layout import Home
-from holdfast.views.create import from_options, place, start
+from holdfast.views.create import from_options, queue_options, start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def begin(
     prompt = ask or plan.items[0].prompt
     given = options.evolve(prompt=prompt, worktree=True, id=None, name=None)
     shared = from_options.read(given.values(), verb="fan-out", talk=talk)
-    where = place.read(home, shared.settings, priority=priority, pool=pool, after=(), not_before=None)
+    queue = queue_options.read(home, shared.settings, priority=priority, pool=pool, after=(), not_before=None)
     fan_out = FanOutSpec(
         items=plan.items,
         ask=ask,
-        child=shared.spec.evolve(queue=where).to_json(),
+        child=shared.spec.evolve(queue=queue).to_json(),
         times=min(times, MOST_TIMES),
     )
     goal = shared.spec.goal if ask else plan.goal or _titles(plan)

@@ -41,10 +41,12 @@ def submit(
     """Create a task in the home's queue, as `holdfast submit`. Raises UsageError, NotFound, …"""
     home = Home(paths.ensure_home(paths.home()))
     task = from_options.read(options.values(), verb="submit", talk=talk)
-    from holdfast.views.create import enqueue, place  # they load the queue
+    from holdfast.views.create import enqueue, queue_options  # they load the queue
 
-    where = place.read(home, task.settings, priority=priority, pool=pool, after=after, not_before=not_before)
-    packet = enqueue.create(home, task, where)
+    queue = queue_options.read(
+        home, task.settings, priority=priority, pool=pool, after=after, not_before=not_before
+    )
+    packet = enqueue.create(home, task, queue)
     enqueue.add(home, packet, talk=talk)
     enqueue.wake_keeper(home, talk=talk)
     return packet

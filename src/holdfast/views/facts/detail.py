@@ -82,8 +82,8 @@ class Budget(Record):
     limit: float | None
 
 
-class Place(Record):
-    """The task's place in the queue."""
+class QueuePosition(Record):
+    """The task's position in the queue."""
 
     state: str
     #: Why it waits; empty if it is just not its turn.
@@ -294,8 +294,8 @@ class Detail:
     # ── where it is ──
 
     @cached_property
-    def queue(self) -> Place | None:
-        """Its place in the queue; None if it is not queued."""
+    def queue(self) -> QueuePosition | None:
+        """Its position in the queue; None if it is not queued."""
         if self.manifest["status"] != Status.QUEUED:
             return None
         from holdfast.views.text import wait_reason  # loads a database
@@ -304,7 +304,7 @@ class Detail:
         if item is None:
             return None
         reason = wait_reason.reason(item, paused) or wait_reason.keeper_reason(self.packet.home)
-        return Place(state=item.state, reason=reason)
+        return QueuePosition(state=item.state, reason=reason)
 
     @cached_property
     def worktree(self) -> Worktree | None:

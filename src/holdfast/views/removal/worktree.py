@@ -106,13 +106,13 @@ def _check(packet: Packet, worktree: Worktree) -> bool:
 
     Raises NotPossible if it was neither applied nor merged.
     """
-    from holdfast.workspace import committed, scope
+    from holdfast.workspace import sandbox_commits, scope
     from holdfast.workspace.worktrees import apply, removal
     from holdfast.workspace.worktrees import worktree as worktrees
 
     is_whole = worktrees.repair(worktree)
     if is_whole:
-        committed.bring(packet, worktree)
+        sandbox_commits.bring(packet, worktree)
     is_applied = is_whole and apply.is_applied(packet)
     removal.check_removable(worktree, scope.of(packet), is_applied=is_applied)
     return is_applied

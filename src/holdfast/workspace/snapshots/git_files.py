@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.workspace.place import Place
+    from holdfast.workspace.project_tree import ProjectTree
     from holdfast.workspace.snapshots.trees import Trees
 
 #: Settings that everyday commands write (a new branch, `submodule update --init`), and that never run code.
@@ -36,20 +36,20 @@ _NEUTRAL = re.compile(
 _READ_BYTES = 4 << 20
 
 
-def note(place: Place, trees: Trees) -> str:
+def note(project: ProjectTree, trees: Trees) -> str:
     """Store the current digests and return the id of the note for `changed_since`; empty outside git."""
-    if place.common_dir is None:
+    if project.common_dir is None:
         return ""
-    data = json.dumps(_digests(place), sort_keys=True).encode()
+    data = json.dumps(_digests(project), sort_keys=True).encode()
     return git.text(trees.run(["hash-object", "-w", "-t", "blob", "--no-filters", "--stdin"], stdin=data))
 
 
-def changed_since(place: Place, trees: Trees, noted: str) -> tuple[Change, ...]:
+def changed_since(project: ProjectTree, trees: Trees, noted: str) -> tuple[Change, ...]:
     """The changes since a note; nothing if there is no note."""
-    if not noted or place.common_dir is None:
+    if not noted or project.common_dir is None:
         return ()
     old: dict[str, str] = json.loads(trees.run(["cat-file", "blob", noted]))
-    new = _digests(place)
+    new = _digests(project)
     changes: list[Change] = []
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
@@ -63,17 +63,17 @@ def is_neutral(change: Change) -> bool:
     return _NEUTRAL.fullmatch(change.path) is not None
 
 
-def _digests(place: Place) -> dict[str, str]:
-    assert place.common_dir is not None
-    digests = dict(_hooks(place.common_dir, ""))
-    for folder, names, _ in walk(os.path.join(place.common_dir, "modules")):
+def _digests(project: ProjectTree) -> dict[str, str]:
+    assert project.common_dir is not None
+    digests = dict(_hooks(project.common_dir, ""))
+    for folder, names, _ in walk(os.path.join(project.common_dir, "modules")):
         if "hooks" in names:
-            digests |= _hooks(folder, os.path.relpath(folder, place.common_dir) + "/")
+            digests |= _hooks(folder, os.path.relpath(folder, project.common_dir) + "/")
             names[:] = [name for name in names if name not in ("hooks", "objects", "refs", "logs")]
-    for directory in dict.fromkeys((place.common_dir, place.git_dir or place.common_dir)):
+    for directory in dict.fromkeys((project.common_dir, project.git_dir or project.common_dir)):
         for name in ("config", "config.worktree"):
             digests |= _settings(os.path.join(directory, name), name)
-    attributes = os.path.join(place.common_dir, "info", "attributes")
+    attributes = os.path.join(project.common_dir, "info", "attributes")
     if os.path.lexists(attributes):
         digests["info/attributes"] = _digest(attributes)
     return digests

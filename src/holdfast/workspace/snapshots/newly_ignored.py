@@ -17,11 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.workspace.place import Place
+    from holdfast.workspace.project_tree import ProjectTree
     from holdfast.workspace.snapshots.trees import Trees
 
 
-def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[Change]) -> list[Change]:
+def newly_ignored(
+    project: ProjectTree, trees: Trees, old_tree: str, changes: Iterable[Change]
+) -> list[Change]:
     """New files that a rule of a changed `.gitignore` hides, and that the old rules did not."""
     changed = {
         change.path
@@ -31,10 +33,10 @@ def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[C
     if not changed:
         return []
     rules = trees.temporary("rules")
-    index = trees.index_of(place.top)
+    index = trees.index_of(project.top)
     atomic.write(rules, _rules(trees, old_tree), durable=False)
     try:
-        untracked = _untracked(trees, place, index, [f"--exclude-from={rules}"])
+        untracked = _untracked(trees, project, index, [f"--exclude-from={rules}"])
     finally:
         atomic.forget(rules)
     files = [path for path in untracked if not path.endswith("/")]
@@ -43,7 +45,7 @@ def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[C
     # For each ignored file: source, line, pattern, path.
     output = trees.run(
         ["check-ignore", "-z", "-v", "--stdin"],
-        work_tree=place.top,
+        work_tree=project.top,
         index=index,
         stdin=git.listing(files),
         # check-ignore takes paths and fails if this is set.
@@ -57,8 +59,8 @@ def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[C
     ]
 
 
-def _untracked(trees: Trees, place: Place, index: str, rules: list[str]) -> list[str]:
-    return git.names(trees.run(["ls-files", "-z", "-o", *rules], work_tree=place.top, index=index))
+def _untracked(trees: Trees, project: ProjectTree, index: str, rules: list[str]) -> list[str]:
+    return git.names(trees.run(["ls-files", "-z", "-o", *rules], work_tree=project.top, index=index))
 
 
 def _rules(trees: Trees, tree: str) -> bytes:

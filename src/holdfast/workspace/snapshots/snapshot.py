@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.workspace.place import Place
+    from holdfast.workspace.project_tree import ProjectTree
     from holdfast.workspace.snapshots.trees import Trees
 
 #: Of a larger file only size and times are recorded; its content is not copied into the packet.
@@ -35,20 +35,25 @@ _MAX_DEPTH = 5
 
 
 def take(
-    place: Place, trees: Trees, *, deny: Iterable[str] = (), hidden: Iterable[str] = (), tries: int = _TRIES
+    project: ProjectTree,
+    trees: Trees,
+    *,
+    deny: Iterable[str] = (),
+    hidden: Iterable[str] = (),
+    tries: int = _TRIES,
 ) -> str:
     """Store the tree in `trees` and return its id. Raises GitMissing, GitFailed, StorageError.
 
     `deny` are patterns relative to the project; `hidden` are directories to leave out (the home of holdfast).
     """
-    trees.make(place)
-    patterns = below(place.prefix, deny)
-    own = tuple(path for path in (place.top, place.git_dir, place.common_dir) if path is not None)
+    trees.make(project)
+    patterns = below(project.prefix, deny)
+    own = tuple(path for path in (project.top, project.git_dir, project.common_dir) if path is not None)
     for left in range(tries - 1, -1, -1):
         try:
             with git.Session():
-                return _Snapshot(trees, place.top, deny=patterns, hidden=tuple(hidden), own=own).take(
-                    place.repository
+                return _Snapshot(trees, project.top, deny=patterns, hidden=tuple(hidden), own=own).take(
+                    project.repository
                 )
         except GitFailed:
             if not left:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.store.layout import Packet
-    from holdfast.workspace.place import Place
+    from holdfast.workspace.project_tree import ProjectTree
 
 _CONFIG = """\
 [core]
@@ -85,13 +85,13 @@ class Trees:
             "exclude": exclude.decode("utf-8", "surrogateescape"),
         }
 
-    def make(self, place: Place) -> None:
-        """Create the repository for a place if it is missing, completely or not at all."""
+    def make(self, project: ProjectTree) -> None:
+        """Create the repository for a project if it is missing, completely or not at all."""
         os.makedirs(self.indexes, mode=0o700, exist_ok=True)
         if not os.path.isdir(self.git_dir):
             staged = os.path.join(self.path, f".new-{ids.new_ulid()}")
             try:
-                self._fill(staged, place)
+                self._fill(staged, project)
                 os.rename(staged, self.git_dir)
                 atomic.sync_directory(self.path)
             except OSError as error:
@@ -100,11 +100,11 @@ class Trees:
                     atomic.storage_failed(error, f"cannot create {self.git_dir}")
             finally:
                 remove_tree(staged)
-        if place.common_dir is not None:
-            self.borrow(place.common_dir)
+        if project.common_dir is not None:
+            self.borrow(project.common_dir)
 
-    def _fill(self, staged: str, place: Place) -> None:
-        repository = place.repository
+    def _fill(self, staged: str, project: ProjectTree) -> None:
+        repository = project.repository
         frozen = git.settings.none() if repository is None else git.settings.read(repository)
         for name in ("objects/info", "objects/pack", "refs"):
             os.makedirs(os.path.join(staged, name), mode=0o700)

@@ -11,10 +11,10 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import committed, git, lock
+from holdfast.workspace import git, lock, sandbox_commits
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.current_tree import current_tree
-from holdfast.workspace.place import locate
+from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, patch, within
 from holdfast.workspace.snapshots.trees import Trees
@@ -79,7 +79,7 @@ def complete_worktree(packet: Packet) -> Worktree:
         raise NotPossible(
             f"the worktree {tree.path} is gone", hint=f"'git merge {tree.branch}' if the branch exists"
         )
-    committed.bring(packet, tree)
+    sandbox_commits.bring(packet, tree)
     return tree
 
 

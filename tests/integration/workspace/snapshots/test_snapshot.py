@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workspace.place import Place, locate
+from holdfast.workspace.project_tree import ProjectTree, locate
 from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import Change, changed, only, patch
 from holdfast.workspace.snapshots.trees import Trees
@@ -25,7 +25,7 @@ class Watched:
         self.hidden: tuple[str, ...] = ()
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ProjectTree:
         return locate(self.repo.path)
 
     def take(self, *deny: str) -> str:

@@ -9,7 +9,7 @@ from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Optio
 from holdfast.views.cli.parse.task_options import OPTIONS
 from holdfast.views.cli.queue import schedules
 from holdfast.views.cli.show import out
-from holdfast.views.create import enqueue, from_options, place
+from holdfast.views.create import enqueue, from_options, queue_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run(values: dict[str, Any]) -> int:
     """Create the packet, add it to the queue, and wake the keeper."""
     home = Home(paths.ensure_home(paths.home()))
     task = from_options.read(values, verb="submit", talk=out.talk)
-    where = place.read(
+    queue = queue_options.read(
         home,
         task.settings,
         priority=values["priority"],
@@ -75,8 +75,8 @@ def run(values: dict[str, Any]) -> int:
         not_before=values["not_before"],
     )
     if values["every"] is not None:
-        return schedules.add(home, task, where, values)
-    packet = enqueue.create(home, task, where)
+        return schedules.add(home, task, queue, values)
+    packet = enqueue.create(home, task, queue)
     enqueue.add(home, packet, talk=out.talk)
     out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)
     enqueue.wake_keeper(home, talk=out.talk)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NAME_CHARS = 48
 
 
-def add(home: Home, task: NewTask, place: QueueSpec, values: dict[str, Any]) -> int:
+def add(home: Home, task: NewTask, queue: QueueSpec, values: dict[str, Any]) -> int:
     """Write the schedule of a task, and print its name."""
     _refuse_other_times(values)
     try:
@@ -45,7 +45,7 @@ def add(home: Home, task: NewTask, place: QueueSpec, values: dict[str, Any]) -> 
         name=name,
         every=values["every"],
         created_at=clock.iso_now(),
-        spec=task.spec.evolve(queue=place).to_json(),
+        spec=task.spec.evolve(queue=queue).to_json(),
         prompt=None if task.prompt is None else os.fsdecode(task.prompt),
         env=task.env,
     )

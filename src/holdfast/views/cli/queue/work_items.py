@@ -24,7 +24,7 @@ class QueuedWork(Record):
     """A work item as a task that is ready to be created."""
 
     task: NewTask
-    place: QueueSpec
+    queue: QueueSpec
     about: dict[str, object]
 
 
@@ -45,7 +45,7 @@ def check(
     granted = item_trust.check(work, judge)
     if granted:
         task = task.evolve(spec=task.spec.evolve(trust={**task.spec.trust, **granted}))
-    place = QueueSpec(
+    queue = QueueSpec(
         priority=work.priority,
         pool=pool or work.pool,
         after=work.after,
@@ -58,12 +58,12 @@ def check(
         "url": work.url,
         **({"rig": work.rig} if work.rig else {}),
     }
-    return QueuedWork(task=task, place=place, about=about)
+    return QueuedWork(task=task, queue=queue, about=about)
 
 
 def create(home: Home, work: QueuedWork) -> Packet:
     """Write its packet. Raises DuplicateTask, StorageError."""
-    return enqueue.create(home, work.task, work.place, work=work.about)
+    return enqueue.create(home, work.task, work.queue, work=work.about)
 
 
 def _values(work: WorkItem, *, agent: str | None, project: str | None) -> dict[str, Any]:

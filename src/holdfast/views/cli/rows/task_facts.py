@@ -85,11 +85,11 @@ def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _queue(task: Detail) -> list[tuple[str, str]]:
-    """The place of a queued task in the queue."""
-    place = task.queue
-    if place is None:
+    """The position of a queued task."""
+    position = task.queue
+    if position is None:
         return []
-    return [("queue", f"{place.state}: {place.reason}" if place.reason else place.state)]
+    return [("queue", f"{position.state}: {position.reason}" if position.reason else position.state)]
 
 
 def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:

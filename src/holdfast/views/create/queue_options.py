@@ -1,4 +1,4 @@
-"""The place of a new task in the queue."""
+"""The options of a new task for the queue: priority, pool, dependencies, earliest time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What sandboxed agents commit in a worktree: private git data, brought into the user's repository by us.
 
-    <packet>/sandbox/git/<place>/objects    in the sandbox, it is in the place of the repository's objects
+    <packet>/sandbox/git/<worktree>/objects in the sandbox, it is in the place of the repository's objects
                                  refs       in the place of refs/heads/holdfast: the task's branch alone
                                  logs       in the place of its logs
                                  lent       where the sandbox shows the user's objects, read-only
@@ -165,7 +165,7 @@ def _alternates(tree: Worktree) -> list[bytes]:
 
 
 def _private(packet: Packet) -> str:
-    return os.path.join(packet.sandbox_git, "refs", packet.place)
+    return os.path.join(packet.sandbox_git, "refs", packet.worktree_name)
 
 
 def _real(tree: Worktree) -> str:

@@ -9,7 +9,7 @@ from holdfast.model.record import Record
 from holdfast.workspace import git
 
 
-class Place(Record):
+class ProjectTree(Record):
     """A directory in which agents write, and the tree that is recorded for it."""
 
     #: Where the agent works.
@@ -32,15 +32,15 @@ class Place(Record):
         )
 
 
-def locate(directory: str) -> Place:
-    """The place of a project. Raises NoSuchDirectory, GitMissing, GitFailed."""
+def locate(directory: str) -> ProjectTree:
+    """The tree of a project. Raises NoSuchDirectory, GitMissing, GitFailed."""
     directory = os.path.realpath(directory)
     if not os.path.isdir(directory):
         raise NoSuchDirectory(f"there is no directory {directory}")
     repository = git.find(directory)
     if repository is None or not _belongs(directory, repository):
-        return Place(directory=directory, top=directory)
-    return Place(
+        return ProjectTree(directory=directory, top=directory)
+    return ProjectTree(
         directory=directory,
         top=repository.top,
         prefix=repository.prefix,

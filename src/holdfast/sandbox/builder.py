@@ -25,7 +25,7 @@ _BRANCHES = "refs/heads/holdfast"
 _PATH = re.compile(r"/[^,;:=\0]*")
 
 
-class Place:
+class SandboxBuilder:
     """Collects the mounts of one sandbox."""
 
     def __init__(self, *, env: Mapping[str, str]) -> None:
@@ -83,7 +83,7 @@ class Place:
     ) -> None:
         """The directory where the command works.
 
-        `store` is for a worktree: there the command commits (`workspace.worktrees.committed`). In the user's
+        `store` is for a worktree: there the command commits (`workspace.sandbox_commits`). In the user's
         own working tree, git data can only be read, because a program that is named in it would run outside.
         """
         if repository is None or self._is_elsewhere(directory, repository):
