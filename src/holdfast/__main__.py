@@ -8,6 +8,10 @@ called, Ctrl-C shows a Python traceback.
 def main() -> None:
     """Import the command line and run it."""
     try:
+        from holdfast import own_python
+
+        own_python.leave_out_pythonpath()
+
         from holdfast.views.cli import entry
 
         entry.main()

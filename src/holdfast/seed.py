@@ -18,6 +18,7 @@ from holdfast import (
     __version__,
     clock,
     idle_recorder,
+    own_python,
     quick_json,
     recorder,
     runner_process,
@@ -226,7 +227,7 @@ class Seed:
         gc.freeze()
 
     def _renew(self) -> None:
-        os.execve(sys.executable, [sys.executable, "-P", "-m", "holdfast.seed"], dict(os.environ))
+        os.execve(sys.executable, own_python.command("holdfast.seed"), dict(os.environ))
 
 
 def _stamp() -> int:

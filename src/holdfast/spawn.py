@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import clock, program_search
+from holdfast import clock, own_python, program_search
 from holdfast.errors import CorruptFile, LockHeld, NotPossible
 from holdfast.store import atomic, process, pulse
 from holdfast.store import lock as locks
@@ -65,8 +65,7 @@ def execute(module: str, args: list[str], home: Home, *, role: str, log: str = o
     env["HOLDFAST_ROLE"] = role
     if is_guest:
         return _execute_apart(module, args, home, role=role, log=log)
-    # -P: the current directory may be a project that contains, say, a json.py.
-    argv = [sys.executable, "-P", "-m", module, *args]
+    argv = own_python.command(module, *args)
     executed, executing = os.pipe()
     pid = os.fork()
     if pid:
@@ -87,7 +86,7 @@ def _execute_apart(module: str, args: list[str], home: Home, *, role: str, log: 
     """The same through a process that ends at once."""
     import subprocess  # only a guest needs it
 
-    argv = [sys.executable, "-P", "-m", "holdfast.spawn", module, home.path, role, log, *args]
+    argv = own_python.command("holdfast.spawn", module, home.path, role, log, *args)
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except OSError as error:

@@ -62,6 +62,11 @@ TOGETHER = {
         "a person answers, the same session goes on",
         ("claude",),
     ),
+    "orchestrate": Joint(
+        "an agent with the tools of `holdfast mcp` starts 20 tasks, is killed, comes back, answers a "
+        "question and collects all results, reading less than 20 KB",
+        ("claude",),
+    ),
     "failover": Joint(
         "out of quota mid-work → the other takes over in the same workspace, with the briefing",
         ("claude", "codex"),

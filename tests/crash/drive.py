@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+from holdfast import own_python
 from holdfast.model.spec import (
     FanOutSpec,
     Limits,
@@ -91,7 +92,7 @@ class Case:
         """Make the packet of a fan-out's parent."""
         self._make(
             agent="command",
-            command=[sys.executable, "-I", "-m", "holdfast.fanout"],
+            command=own_python.command("holdfast.fanout"),
             stages=(StageSpec(name="fan_out", agent="command"),),
             limits=LIMITS,
             workspace="worktree",

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
-from holdfast import clock
+from holdfast import clock, own_python
 from holdfast.keeper.loop_state import LoopSpec
 
 #: How often all tasks are checked.
@@ -41,7 +40,7 @@ class Archiver:
         self._due_mono = clock.mono() + EVERY_S
         words = ["archive", "--all-ended", "--older-than", f"{spec.archive_after_s}s"]
         self._running = subprocess.Popen(
-            [sys.executable, "-P", "-m", "holdfast", *words],
+            own_python.command("holdfast", *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 
-from holdfast import clock
+from holdfast import clock, own_python
 from holdfast.keeper import loop_state
 from holdfast.keeper.log import log
 from holdfast.spawn import restore_limits
@@ -33,7 +32,7 @@ class _Import:
         self._talk: IO[bytes] = tempfile.TemporaryFile()
         words = ["queue", "import", "--from", source, "--project", project, "--json"]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "holdfast", *words],
+            own_python.command("holdfast", *words),
             # Relative paths of a source refer to the directory where `up` was run.
             cwd=project,
             # Without COLUMNS, every message is one line, which the code below expects.

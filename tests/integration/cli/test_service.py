@@ -48,7 +48,7 @@ class TestPrint:
         assert "KillMode=process" in lines
         assert "Restart=on-failure" in lines
         assert "OOMPolicy=continue" in lines
-        assert f"ExecStart={sys.executable} -P -m holdfast.keeper" in lines
+        assert f"ExecStart={sys.executable} -P -E -m holdfast.keeper" in lines
         assert f"Environment=HOLDFAST_HOME={home}" in lines
         assert not os.path.exists(os.path.join(home, "service.json"))
 
@@ -66,7 +66,7 @@ class TestPrint:
         wanted = plistlib.loads(done.stdout.encode())
         assert wanted["AbandonProcessGroup"] is True
         assert wanted["KeepAlive"] == {"SuccessfulExit": False}
-        assert wanted["ProgramArguments"] == [sys.executable, "-P", "-m", "holdfast.keeper"]
+        assert wanted["ProgramArguments"] == [sys.executable, "-P", "-E", "-m", "holdfast.keeper"]
         assert wanted["EnvironmentVariables"]["HOLDFAST_HOME"] == home
 
     def test_the_default_home_has_the_plain_name(self, monkeypatch: pytest.MonkeyPatch) -> None:

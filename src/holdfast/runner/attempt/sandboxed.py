@@ -8,9 +8,8 @@ runner moves the file to where it belongs (`marks.take_over`).
 from __future__ import annotations
 
 import os
-import sys
 
-from holdfast import files
+from holdfast import files, own_python
 from holdfast.agents import registry
 from holdfast.agents.base import ConfigHome, Launch
 from holdfast.errors import HoldfastError
@@ -107,7 +106,7 @@ def _after(ledger: Ledger, opened: ev.AttemptOpened) -> tuple[str, ...]:
     number = stage.candidate if stage is not None and ledger.task.is_apart(opened.stage) else 0
     about = ("--packet", packet.path, "--project", ledger.task.spec.project_dir, "--candidate", str(number))
     # -P: the workspace may contain a json.py.
-    return (sys.executable, "-P", "-m", "holdfast.workspace", "bring", *about)
+    return tuple(own_python.command("holdfast.workspace", "bring", *about))
 
 
 def _in_worktree(own: Packet, spec: TaskSpec) -> git.Repository | None:

@@ -6,9 +6,7 @@ runner. It writes its result into its attempt directory; this module adds it to 
 
 from __future__ import annotations
 
-import sys
-
-from holdfast import ids
+from holdfast import ids, own_python
 from holdfast.agents.base import Launch
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
@@ -57,18 +55,17 @@ def command_line(
     ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judged: int = 0
 ) -> list[str]:
     """The command line of a chore."""
-    # -I: the workspace may have a json.py, and the environment, which may come with a request, a PYTHONPATH.
-    python = [sys.executable, "-I", "-m"]
     # What we believe of the journal: while the chore runs, others can write to the file.
     about = ["--packet", ledger.packet.path, "--stage", stage, "--out", directory.result]
     about += ["--journal", ledger.pin] if ledger.pin else []
     if kind in ("prepare", "adopt"):
-        return [*python, "holdfast.workspace", kind, *about]
+        return own_python.command("holdfast.workspace", kind, *about)
     artifact = directory.artifact
     about += ["--attempt", str(judged), "--artifact", artifact]
     if ledger.task.spec.pipeline is None:
-        return [*python, "holdfast.gates.quality", "before" if kind == "pre_work" else "after", *about]
-    return [*python, "holdfast.gates", *about]
+        which = "before" if kind == "pre_work" else "after"
+        return own_python.command("holdfast.gates.quality", which, *about)
+    return own_python.command("holdfast.gates", *about)
 
 
 def read_result(ledger: Ledger, chore: Chore) -> ChoreResult:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from holdfast import ids, paths
+from holdfast import ids, own_python, paths
 from holdfast.agents import registry
 from holdfast.errors import UsageError
 from holdfast.model import work_plan
@@ -100,7 +98,7 @@ def _parent(fan_out: FanOutSpec, options: TaskOptions, child: TaskSpec, goal: st
         goal=goal,
         labels={**child.labels, LABEL: task_id},
         agent="command",
-        command=[sys.executable, "-I", "-m", "holdfast.fanout"],
+        command=own_python.command("holdfast.fanout"),
         project_dir=child.project_dir,
         stages=(StageSpec(name="fan_out", agent="command"),),
         limits=Limits(deadline_s=None, base_interval_s=child.limits.base_interval_s),

@@ -6,9 +6,8 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
-from holdfast import clock
+from holdfast import clock, own_python
 from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessIdentity
 from holdfast.packet import load
@@ -59,7 +58,7 @@ class Sandbox:
 
     def holdfast(self, *words: str) -> str:
         """Run `holdfast WORDS…` in this home and return its stdout. Raises DemoFailed."""
-        argv = [sys.executable, "-P", "-m", "holdfast", *words]
+        argv = own_python.command("holdfast", *words)
         try:
             done = programs.run(argv, timeout_s=_COMMAND_S, env=self.env, cwd=self.project)
         except subprocess.TimeoutExpired as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast import own_python
 from holdfast.errors import CommandNotFound, NotPossible
 from holdfast.model.record import Record
 
@@ -77,7 +78,7 @@ def own_command() -> tuple[str, ...]:
     script = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "holdfast")
     if os.access(script, os.X_OK):
         return *home, script, "mcp"
-    return *home, os.path.abspath(sys.executable), "-m", "holdfast", "mcp"
+    return *home, os.path.abspath(sys.executable), *own_python.flags(), "-m", "holdfast", "mcp"
 
 
 def add(agent: str) -> Done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast import own_python
 from holdfast.errors import UsageError
 from holdfast.model.record import Record
 from holdfast.store.digest import sha256
@@ -63,8 +64,8 @@ class Keeper(Record):
 
     @property
     def argv(self) -> list[str]:
-        """The command. -P: never import modules from the current directory."""
-        return [self.python, "-P", "-m", "holdfast.keeper"]
+        """The command."""
+        return [self.python, *own_python.flags(), "-m", "holdfast.keeper"]
 
 
 def systemd(keeper: Keeper) -> str:

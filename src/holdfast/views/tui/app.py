@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -12,7 +11,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
-from holdfast import spawn
+from holdfast import own_python, spawn
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.status import ENDS
 from holdfast.views.facts import changes, task_list
@@ -286,7 +285,7 @@ class TopApp(App[None]):
             return
         with self.suspend():
             subprocess.run(
-                [sys.executable, "-P", "-m", "holdfast", "attach", "--no-tmux", "--stay", task_id],
+                own_python.command("holdfast", "attach", "--no-tmux", "--stay", task_id),
                 check=False,
             )
         self.refresh()

@@ -31,8 +31,8 @@ Make = Callable[..., Bench]
 def test_the_program_of_each_chore(bench: Make, spec: dict[str, Any], kind: str, program: list[str]) -> None:
     task = bench(IMPL, **spec)
     argv = chores.command_line(task.ledger, task.packet.attempt("d"), kind, stage=IMPL.name, judged=3)
-    assert argv[1:3] == ["-I", "-m"], "neither a json.py of the workspace nor PYTHONPATH counts"
-    assert argv[3 : argv.index("--packet")] == program
+    assert argv[1:4] == ["-P", "-E", "-m"], "neither a json.py of the workspace nor PYTHONPATH counts"
+    assert argv[4 : argv.index("--packet")] == program
     words = argv[argv.index("--packet") :]
     options = dict(zip(words[::2], words[1::2], strict=True))
     assert options["--packet"] == task.packet.path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import paths, program_search
+from holdfast import own_python, paths, program_search
 from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
@@ -76,7 +76,7 @@ def _has_ended(packet: Packet, manifest: dict[str, Any]) -> bool:
 def open_window(packet: Packet) -> None:
     """Open the task's window, detached. Raises TmuxError."""
     # env: the tmux server passes on its own environment, which may come from an older command.
-    view = [sys.executable, "-P", "-m", "holdfast", "attach", "--no-tmux", "--stay", packet.task_id]
+    view = own_python.command("holdfast", "attach", "--no-tmux", "--stay", packet.task_id)
     where = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
     tmux.Server(packet.home).open(
         packet.task_id,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 
-from holdfast import clock, ids, paths
+from holdfast import clock, ids, own_python, paths
 from holdfast.config import settings
 from holdfast.errors import UsageError
 from holdfast.notify import outbox, rules
@@ -73,7 +72,7 @@ def _deliver(rule: dict[str, Any]) -> str:
     with tempfile.TemporaryDirectory(prefix="holdfast-notify-") as folder:
         path = os.path.join(folder, "notice.json")
         atomic.write_json(path, notice, durable=False)
-        argv = [sys.executable, "-P", "-m", "holdfast.notify", path]
+        argv = own_python.command("holdfast.notify", path)
         try:
             done = subprocess.run(
                 argv, timeout=_LIMIT_S, capture_output=True, check=False, start_new_session=True

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from holdfast import clock, paths, spawn
+from holdfast import clock, own_python, paths, spawn
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import inbox
 from holdfast.store import atomic, audit, process, trust
@@ -89,7 +89,7 @@ def run(values: dict[str, Any]) -> int:
             os.environ.pop(name, None)
         # Blocked until the keeper handles it: while it loads, Ctrl-C would print a traceback.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-        os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper", "--foreground"])
+        os.execv(sys.executable, own_python.command("holdfast.keeper", "--foreground"))
     spawn.ensure_keeper(home, by_person=True, for_good=True)
     owner = _await_keeper(home)
     inbox.ring_keeper(home)  # a keeper that was already running reads the new options
