@@ -231,6 +231,54 @@ def test_forbidden_paths_of_a_packet_are_empty(home: str) -> None:
     assert "Read-only file system" in done.stderr
 
 
+def test_hidden_files_stay_hidden_when_programs_outside_replace_or_create_them(home: str) -> None:
+    person = os.path.join(os.path.dirname(home), "person")
+    project = os.path.join(person, "project")
+    os.makedirs(project)
+    os.makedirs(os.path.join(person, ".config/tool"))
+    os.symlink("project", os.path.join(person, "work"))
+
+    def save(name: str, text: str) -> None:
+        """As programs do it: write another file, and rename it."""
+        path = os.path.join(person, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(f"{path}.new", path)
+
+    save(".netrc", "SECRET")
+    save(".config/tool/settings", "plain settings")
+    builder = SandboxBuilder(env={"HOME": person})
+    builder.workspace(project, None, store=None)
+    box = builder.sandbox(bwrap=machine.require(), cwd=project, network=True)
+    script = (
+        "cat ~/.config/tool/settings; echo began > ~/work/began; touch ~/new; "
+        "for i in $(seq 600); do test -e go && break; sleep 0.1; done; "
+        "cat ~/.netrc ~/.npmrc ~/.ssh/id ~/.config/gh/hosts; ls -A ~ ~/.config"
+    )
+    agent = subprocess.Popen(
+        command_line(box, ["sh", "-c", script]),
+        env={**os.environ, "HOME": person},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        eventually(lambda: os.path.exists(os.path.join(project, "began")), 30, "it began")
+        for name in (".netrc", ".npmrc", ".ssh/id", ".config/gh/hosts"):
+            save(name, "SECRET")
+        save("project/go", "")
+        said, complained = agent.communicate(timeout=60)
+    finally:
+        agent.kill()
+        agent.wait()
+    assert "plain settings" in said
+    assert "SECRET" not in said
+    assert ".ssh" not in said.split()
+    assert "gh" not in said.split()
+    assert "Read-only file system" in complained
+
+
 def test_what_an_agent_writes_to_its_config_home_stays_in_the_task(home: str) -> None:
     root = os.path.dirname(home)
     user, folder = os.path.join(root, "user"), os.path.join(root, "work", "bin")

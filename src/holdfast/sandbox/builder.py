@@ -8,7 +8,20 @@ import stat
 import sys
 
 from holdfast.sandbox import hidden, machine
-from holdfast.sandbox.mounts import HIDE_FILE, HIDE_FOLDER, PRIVATE, READ, REPLACE, WRITE, Mount, Sandbox
+from holdfast.sandbox.mounts import (
+    ENCLOSE,
+    ENTRY,
+    HIDE_FILE,
+    HIDE_FOLDER,
+    LINK,
+    PRIVATE,
+    READ,
+    REPLACE,
+    WRITE,
+    Mount,
+    Sandbox,
+    ordered,
+)
 from holdfast.store.inside import plain_path
 
 TYPE_CHECKING = False
@@ -33,6 +46,8 @@ class SandboxBuilder:
         self.mounts: list[Mount] = []
         #: As they were named, and where they really are.
         self._hidden: set[str] = set()
+        #: Folders of the user that contain hidden names.
+        self._with_hidden: set[str] = set()
         #: The private git data of a worktree.
         self._store = ""
         self._hide_defaults()
@@ -42,7 +57,7 @@ class SandboxBuilder:
         return Sandbox(
             bwrap=bwrap,
             python=sys.executable,
-            mounts=tuple(self.mounts),
+            mounts=(*self.mounts, *self._enclosures()),
             cwd=os.path.realpath(cwd),
             network=network,
             has_userns=not machine.can_forbid_nesting(bwrap),
@@ -68,6 +83,34 @@ class SandboxBuilder:
                 self.mounts.append(Mount(kind=HIDE_FOLDER, path=real))
             elif os.path.exists(real):
                 self.mounts.append(Mount(kind=HIDE_FILE, path=real))
+
+    def _enclosures(self) -> list[Mount]:
+        """Mounts that show a folder without its hidden names, now and later.
+
+        A mount on a hidden file is not enough: it vanishes when a program outside replaces the file, and what
+        is created later has none. Where the command may write, there is no other way.
+        """
+        kinds = {mount.path: mount.kind for mount in ordered(tuple(self.mounts))}
+        mounts: list[Mount] = []
+        for folder in self._with_hidden:
+            around = next((kinds[path] for path in _upwards(folder) if path in kinds), READ)
+            if os.path.isdir(folder) and around not in (WRITE, REPLACE, HIDE_FOLDER):
+                mounts.append(Mount(kind=ENCLOSE, path=folder))
+                mounts += self._entries(folder)
+        return mounts
+
+    def _entries(self, folder: str) -> list[Mount]:
+        try:
+            with os.scandir(folder) as entries:
+                found = [entry for entry in entries if not self._is_hidden(entry.path)]
+        except OSError:
+            return []
+        links = [entry for entry in found if entry.is_symlink()]
+        others = [entry for entry in found if not entry.is_symlink()]
+        return [
+            *(Mount(kind=LINK, path=entry.path, source=os.readlink(entry.path)) for entry in links),
+            *(Mount(kind=ENTRY, path=entry.path) for entry in others),
+        ]
 
     def put(self, source: str, path: str) -> None:
         """Show the folder `source` in the place of the folder `path`, writable."""
@@ -156,8 +199,7 @@ class SandboxBuilder:
                 self.mounts.append(Mount(kind=kind, path=real))
 
     def _is_hidden(self, path: str) -> bool:
-        parts = path.split("/")
-        return any("/".join(parts[:count]) in self._hidden for count in range(2, len(parts) + 1))
+        return any(each in self._hidden for each in _upwards(path))
 
     def _sockets(self) -> list[str]:
         """The sockets that variables name, wherever they are: a read-only file system does not close them."""
@@ -166,16 +208,25 @@ class SandboxBuilder:
         named = {path for value in values if "/" in value for path in _PATH.findall(value)}
         return [path for path in named if _is_socket(path)]
 
+    def _enclose(self, base: str, names: Iterable[str]) -> None:
+        """Hide these names below a folder of the user, also those that do not exist yet."""
+        for name in names:
+            path = os.path.join(base, name)
+            self.hide(path)
+            self._hidden.add(os.path.join(os.path.realpath(base), name))
+            self._with_hidden.add(os.path.realpath(os.path.dirname(path)))
+
     def _hide_defaults(self) -> None:
         home = self.env.get("HOME") or os.path.expanduser("~")
         config = self.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
         if os.path.realpath(home) != "/":
             self.read(home)  # it may be in a folder that is private
         data = self.env.get("XDG_DATA_HOME") or os.path.join(home, ".local/share")
-        self.hide(*(os.path.join(home, name) for name in hidden.IN_HOME))
+        self._enclose(home, hidden.IN_HOME)
         for base, prefix in ((config, ".config/"), (data, ".local/share/")):
-            names = (name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix))
-            self.hide(*(os.path.join(base, name) for name in names))
+            self._enclose(
+                base, [name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix)]
+            )
         self.hide(*hidden.FOLDERS, *hidden.FILES, *self._sockets())
         runtime = os.path.realpath(self.env.get("XDG_RUNTIME_DIR") or "/run")
         if not (os.path.realpath(home) + "/").startswith(runtime.rstrip("/") + "/"):
@@ -188,6 +239,12 @@ class SandboxBuilder:
         for path in hidden.TEMPORARY:
             if os.path.isdir(path) and not os.path.islink(path):
                 self.mounts.append(Mount(kind=PRIVATE, path=path))
+
+
+def _upwards(path: str) -> list[str]:
+    """A path and the folders around it, the nearest first."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(len(parts), 1, -1)]
 
 
 def _is_socket(path: str) -> bool:

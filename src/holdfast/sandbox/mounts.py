@@ -13,7 +13,21 @@ _OUTSIDE, _INSIDE, _EMPTY = (os.path.join(_HERE, name) for name in ("outside.py"
 PRIVATE, WRITE, READ, HIDE_FOLDER, HIDE_FILE = "private", "write", "read", "hide folder", "hide file"
 #: Another folder in the place of what is there, writable.
 REPLACE = "replace"
-_STRENGTH = {PRIVATE: 0, WRITE: 1, READ: 2, HIDE_FOLDER: 3, HIDE_FILE: 3, REPLACE: 4}
+#: A folder that shows only what is mounted in it: nothing else ever appears there.
+ENCLOSE = "enclose"
+#: What is in an enclosed folder: a file or folder, only read, or a symbolic link, whose target is the source.
+ENTRY, LINK = "entry", "link"
+_STRENGTH = {
+    ENTRY: 0,
+    LINK: 0,
+    PRIVATE: 1,
+    WRITE: 2,
+    READ: 3,
+    HIDE_FOLDER: 4,
+    HIDE_FILE: 4,
+    ENCLOSE: 4,
+    REPLACE: 5,
+}
 #: Descriptors that outside.py opens for bwrap and for inside.py.
 INFO_FD, STATUS_FD = 3, 4
 
@@ -51,7 +65,7 @@ def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
     read_only: list[str] = []
     for mount in ordered(sandbox.mounts):
         shown += _arguments(mount)
-        if mount.kind == HIDE_FOLDER:
+        if mount.kind in (HIDE_FOLDER, ENCLOSE):
             read_only += ["--remount-ro", mount.path]
     return [
         sandbox.python,
@@ -88,6 +102,11 @@ def _arguments(mount: Mount) -> list[str]:
             return ["--bind", mount.source or mount.path, mount.path]
         case "read":
             return ["--ro-bind", mount.source or mount.path, mount.path]
+        case "entry":
+            # It may be gone by now: a temporary file of a program outside.
+            return ["--ro-bind-try", mount.path, mount.path]
+        case "link":
+            return ["--symlink", mount.source, mount.path]
         case "hide file":
             # An empty file and not /dev/null, which could not be opened: programs read it and go on.
             return ["--ro-bind", _EMPTY, mount.path]
