@@ -13,8 +13,7 @@ from typing import Any
 from contracts import schema as schemas
 from contracts.parts import CONTRACTS, DRAFT, TASK_ID, Schema
 from holdfast.model.roles import ROLES
-from holdfast.pipeline.define import security_lens
-from holdfast.pipeline.define.checker import MAX_ITEMS, MAX_TEXT
+from holdfast.pipeline.define import field_schema, security_lens
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.define.manifest_fields import FIELDS, Field, tree
 
@@ -23,8 +22,6 @@ ID = "https://holdfast.dev/schemas/manifest.yaml.schema.json"
 SCHEMA = "contracts/schemas/manifest.yaml.schema.json"
 PAGE = "reference/manifest.md"
 _DOCS = os.path.dirname(CONTRACTS)
-_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT}
-_NAME: Schema = {"type": "string", "minLength": 1}
 _KINDS = {
     "id": "task id",
     "text": "string",
@@ -90,32 +87,7 @@ def _field(field: Field) -> Schema:
 
 
 def _value(field: Field) -> Schema:
-    match field.kind:
-        case "id":
-            return {"type": "string", "pattern": TASK_ID}
-        case "choice":
-            return {"enum": list(field.choices)}
-        case "whole":
-            return {"type": "integer", "minimum": field.least, "maximum": field.most}
-        case "number":
-            return {"type": "number", "exclusiveMinimum": 0, "maximum": field.most}
-        case "flag":
-            return {"type": "boolean"}
-        case "texts" | "patterns" | "labels":
-            return {"type": "array", "items": _TEXT, "maxItems": MAX_ITEMS}
-        case "stages" | "agents" | "variables":
-            return {"type": "array", "items": _NAME, "maxItems": MAX_ITEMS, "uniqueItems": True}
-        case "paths":
-            # As in the check: not absolute, no `..`, no leading `!`.
-            path = {**_TEXT, "pattern": r"^(?![/~!\\])(?!(.*[/\\])?\.\.([/\\]|$)).+$"}
-            return {"type": "array", "items": path, "maxItems": MAX_ITEMS}
-        case "options":
-            return {
-                "type": "object",
-                "additionalProperties": {"type": ["string", "number", "boolean", "array"]},
-            }
-        case _:
-            return _TEXT
+    return {"type": "string", "pattern": TASK_ID} if field.kind == "id" else field_schema.of_value(field)
 
 
 # ── the page ────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Installs the official MCP clients that the tests use: `python -m tests.support.mcp_setup`."""
+"""Installs what tests use: official MCP clients and axe-core. `python -m tests.support.mcp_setup`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.axe import AXE
 from tests.support.mcp import INSPECTOR, SDKS, cache
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ def main() -> int:
     failed = False
     for version in SDKS:
         failed |= not _install(cache() / f"sdk-{version}", partial(_sdk, version))
-    failed |= not _install(cache() / f"inspector-{INSPECTOR}", _inspector)
+    failed |= not _install(
+        cache() / f"inspector-{INSPECTOR}", partial(_npm, f"@modelcontextprotocol/inspector@{INSPECTOR}")
+    )
+    failed |= not _install(cache() / f"axe-{AXE}", partial(_npm, f"axe-core@{AXE}"))
     return 1 if failed else 0
 
 
@@ -48,12 +52,12 @@ def _sdk(version: str, target: Path) -> None:
     _run([str(target / "bin" / "pip"), "install", "--quiet", f"mcp=={version}"])
 
 
-def _inspector(target: Path) -> None:
+def _npm(package: str, target: Path) -> None:
     if shutil.which("npm") is None:
         raise OSError("it needs npm: install Node 20 or later")
     (target / "package.json").write_text('{"private": true}\n', encoding="utf-8")
     flags = ["--no-audit", "--no-fund", "--no-package-lock", "--no-update-notifier", "--loglevel=error"]
-    _run(["npm", "install", *flags, f"@modelcontextprotocol/inspector@{INSPECTOR}"], cwd=target)
+    _run(["npm", "install", *flags, package], cwd=target)
 
 
 def _run(argv: list[str], cwd: Path | None = None) -> None:

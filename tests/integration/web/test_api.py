@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +14,9 @@ from typing import Any
 import pytest
 
 from holdfast import clock
+from holdfast.testing import Scenario
 from tests.support import kin, processes
-from tests.support.tasks import Task, workspace
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 from tests.support.web import Served, serving
 
@@ -235,6 +238,99 @@ def test_a_server_that_waits_costs_nothing(served: Served) -> None:
         before, until = ticks(), time.monotonic() + 3
         eventually(lambda: time.monotonic() > until, 10)
         assert ticks() - before <= 6, "2 % of a core, on a busy machine"
+    for path in ("tasks", "status", "form", "queue", "metrics"):
+        served.get(f"/api/{path}")
+    fields = {"agent": "claude", "project": workspace(), "prompt": "x"}
+    served.post("/api/tasks", {"check": True, "fields": fields})
     with open(f"/proc/{served.process.pid}/status", encoding="utf-8") as file:
         (kilobytes,) = [int(line.split()[1]) for line in file if line.startswith("VmRSS")]
-    assert kilobytes < 80 * 1024
+    assert kilobytes < 60 * 1024
+
+
+def test_the_queue(served: Served, home: str) -> None:
+    assert served.get("/api/queue")["items"] == []
+    assert holdfast("queue", "pause").returncode == 0
+    assert holdfast("submit", "--id", "one", "--name", "First", "--", "true").returncode == 0
+    assert holdfast("submit", "--id", "two", "--after", "one", "--", "true").returncode == 0
+    found = served.get("/api/queue")
+    assert [(item["task_id"], item["waits"]) for item in found["items"]] == [
+        ("one", "paused"),
+        ("two", "after one"),
+    ]
+    assert found["items"][0]["task_name"] == "First"
+    assert (found["counts"], found["waiting"][-1]["count"]) == ({"queued": 2}, 2)
+    assert "the queue is paused" in found["obstacles"]
+    with open(os.path.join(home, "queue.db"), "wb") as file:
+        file.write(b"nonsense" * 1000)
+    found = served.get("/api/queue")
+    assert found["items"] == []
+    assert found["obstacles"]
+
+
+def test_the_figures(served: Served) -> None:
+    Task.play(Scenario().usage(input_tokens=10, cost_usd=0.5).result("ok"), "--id", "one").wait_for(
+        "completed"
+    )
+    Task.shell("exit 3", "--id", "two", "--max-retries", "0").wait_for("failed", "abandoned")
+    found = served.get("/api/metrics")
+    assert (found["home"]["tasks"], found["last_24h"]["completed"]) == (2, 1)
+    today = found["days"][-1]
+    assert (today["completed"], today["failed"], len(found["days"])) == (1, 1, 30)
+    agents = {each["agent"]: each for each in found["agents"]}
+    assert agents["scripted"]["completed"] == 1
+    assert agents["command"]["cost_usd"] is None
+
+
+def test_the_form_has_the_schema_of_the_manifest(served: Served) -> None:
+    found = served.get("/api/form")
+    fields = found["schema"]["properties"]
+    assert fields["permissions"]["enum"] == ["read", "edit"]
+    assert (fields["max_turns"]["minimum"], fields["max_turns"]["maximum"]) == (1, 1_000_000)
+    assert fields["on_limit"]["enum"] == ["ask", "end"]
+    assert not {"env", "acceptance", "accept", "command"} & set(fields)
+    status, told = served.post(
+        "/api/tasks",
+        {
+            "check": True,
+            "fields": {"agent": "claude", "project": workspace(), "prompt": "x", "max_turns": "-1"},
+        },
+    )
+    assert (status, told["problems"]) == (400, {"max_turns": "at least 1"})
+
+
+@pytest.mark.parametrize("prompt", ["fix 'it', \"now\"", "--yolo", "-", "two\nlines; $(id) `id`"])
+def test_the_command_of_the_form_makes_the_same_task(home: str, prompt: str) -> None:
+    """What is shown is typed into a shell: it must make the same task, and nothing else."""
+    folder = os.path.join(os.path.dirname(home), "bin")
+    os.mkdir(folder)
+    for name, text in (
+        ("claude", "#!/bin/sh\nexit 0\n"),
+        ("holdfast", f'#!/bin/sh\nexec {sys.executable} -m holdfast "$@"\n'),
+    ):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    fields = {
+        "agent": "claude", "project": workspace(), "prompt": prompt, "name": "-n", "model": "sonnet",
+        "permissions": "read", "budget_usd": "1.5", "max_turns": "9", "deadline_sec": "600",
+        "on_limit": "end", "labels": ["team=x y"],
+    }  # fmt: skip
+    with serving(env={"PATH": path}) as served:
+        served.enter()
+        assert holdfast("queue", "pause").returncode == 0
+        status, made = served.post("/api/tasks", {"is_queued": True, "fields": fields})
+        assert status == 200, made
+        done = subprocess.run(
+            made["command"], shell=True, env={**os.environ, "PATH": path}, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (made["command"], done.stderr)
+    specs = []
+    for name in os.listdir(os.path.join(home, "tasks")):
+        (created,) = Task(os.path.join(home, "tasks", name)).events("task.created")
+        prompt_file = Task(os.path.join(home, "tasks", name)).read("inputs", "user_request.md")
+        specs.append({**created["spec"], "task_id": "", "prompt": prompt_file})
+    assert len(specs) == 2
+    assert specs[0] == specs[1]

@@ -171,8 +171,16 @@ def test_a_task_is_started(home: str) -> None:
         page.get_by_label("Agent").select_option("claude")
         page.get_by_label("Project directory").fill("/nowhere")
         page.get_by_role("alert").get_by_text("/nowhere does not exist").wait_for()
+        page.get_by_text("Limits, labels and more").click()
+        page.get_by_label("Turns").fill("0")
+        page.get_by_label("Budget in dollars").fill("much")
+        page.locator("#p-budget_usd").get_by_text("a number").wait_for()
+        page.locator("#p-max_turns").get_by_text("at least 1").wait_for()
+        page.get_by_label("Turns").fill("7")
+        page.get_by_label("Budget in dollars").fill("2.5")
         assert page.get_by_role("button", name="Start", exact=True).is_disabled()
         page.get_by_label("Project directory").fill(workspace())
+        page.get_by_text("--budget-usd 2.5 --max-turns 7").wait_for()
         page.get_by_text("holdfast run -d --agent claude").wait_for()
         assert page.get_by_label("Permissions").locator("option").all_inner_texts() == ["read", "edit"]
         page.get_by_role("button", name="Start", exact=True).click()
@@ -278,7 +286,7 @@ def test_a_phone_and_the_keyboard(served: Served) -> None:
         page.keyboard.press("5")
         page.locator(".attempts").wait_for()
         page.set_viewport_size({"width": 375, "height": 720})
-        for address in ("/task/one", "/task/one?tab=files", "/", "/new"):
+        for address in ("/task/one", "/task/one?tab=files", "/", "/new", "/queue", "/metrics"):
             page.goto(served.base + address)
             page.locator("main h1").wait_for()
             wide = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")

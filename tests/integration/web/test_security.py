@@ -234,6 +234,13 @@ def test_no_command_and_no_full_permissions(served: Served, home: str) -> None:
         {**project, "agent": "claude", "option": ["x=y"]},
         {**project, "agent": "claude", "trust_project": True},
         {**project, "agent": ["claude"]},
+        {**project, "agent": "nobody"},
+        {**project, "agent": "claude", "permissions": ["full"]},
+        {**project, "agent": "claude", "labels": "x"},
+        {**project, "agent": "claude", "budget_usd": "1e999"},
+        {**project, "agent": "claude", "budget_usd": "nan"},
+        {**project, "agent": "claude", "max_turns": True},
+        {**project, "agent": "claude", "prompt": "x\0"},
         {"project": "relative", "prompt": "x", "agent": "claude"},
     ):
         status, told = served.post("/api/tasks", {"fields": fields})

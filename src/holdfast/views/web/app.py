@@ -20,6 +20,7 @@ from holdfast.views.web.stream import Streams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import Any
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -139,7 +140,14 @@ def _with_error_responses(handle: Handle) -> Handle:
         try:
             return await handle(request)
         except HoldfastError as error:
-            about = {"error": str(error), "code": error.code, "hint": error.hint, "details": error.details}
+            about: dict[str, Any] = {
+                "error": str(error),
+                "code": error.code,
+                "hint": error.hint,
+                "details": error.details,
+            }
+            if isinstance(error, new_task.BadFields):
+                about["problems"] = error.problems
             return Json(about, endpoints.status_of(error))
         except OSError as error:
             return Json({"error": f"cannot read it: {error.strerror}"}, 500)

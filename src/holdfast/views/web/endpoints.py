@@ -8,9 +8,11 @@ from holdfast.packet import load
 from holdfast.views.facts import (
     detail,
     diff,
+    figures,
     home_status,
     log,
     packet_files,
+    queue_state,
     replay,
     task_list,
     timeline,
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 #: Ended tasks of the board, and with `all`.
 _ENDED, _ALL_ENDED = 100, 2000
 _EVENTS_BYTES = 512 * 1024
+_DAY_S = 86400.0
+#: Days of the figures.
+_DAYS = 30
 
 
 def board(home: Home, query: Query) -> dict[str, Any]:
@@ -128,7 +133,23 @@ def form(home: Home, query: Query) -> dict[str, Any]:
     return new_task.form(home)
 
 
-READS: dict[str, Read] = {"tasks": board, "status": status, "form": form}
+def queue(home: Home, query: Query) -> dict[str, Any]:
+    """The queue, and how many tasks waited in it during the last day."""
+    return queue_state.gather(home, since_s=_DAY_S)
+
+
+def metrics(home: Home, query: Query) -> dict[str, Any]:
+    """Figures of the home, by day and by agent."""
+    return figures.gather(home, days=_DAYS)
+
+
+READS: dict[str, Read] = {
+    "tasks": board,
+    "status": status,
+    "form": form,
+    "queue": queue,
+    "metrics": metrics,
+}
 READS_OF_TASK: dict[str, ReadTask] = {
     "": of_task,
     "log": log_of,

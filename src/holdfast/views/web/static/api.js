@@ -58,6 +58,7 @@ export class Refused extends Error {
     super([told.error, ...(told.details || [])].filter(Boolean).join("\n"));
     this.status = status;
     this.hint = told.hint || "";
+    this.problems = told.problems || {};
   }
 }
 

@@ -7,6 +7,8 @@ import { connection, enter, isIn, isReadOnly } from "/api.js";
 import { Board } from "/board.js";
 import { TaskPage } from "/task.js";
 import { NewTask } from "/new_task.js";
+import { Queue } from "/queue.js";
+import { Metrics } from "/metrics.js";
 
 export const place = signal(location.pathname + location.search);
 const showsKeys = signal(false);
@@ -36,6 +38,8 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "Escape") showsKeys.value = false;
   else if (event.key === "n" && !isReadOnly.value) go("/new");
   else if (event.key === "b") go("/");
+  else if (event.key === "q") go("/queue");
+  else if (event.key === "m") go("/metrics");
   else if (event.key === "/") {
     const field = document.querySelector("[data-search]");
     if (field) { event.preventDefault(); field.focus(); }
@@ -43,7 +47,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 const KEYS = [
-  ["b", "board"], ["n", "new task"], ["/", "filter, or search the log"], ["j k", "next and previous task"],
+  ["b", "board"], ["q", "queue"], ["m", "metrics"], ["n", "new task"], ["/", "filter, or search the log"], ["j k", "next and previous task"],
   ["Enter", "open the task"], ["1 … 7", "tabs of a task"], ["f", "follow the log"], ["Esc", "leave a field"], ["?", "this list"],
 ];
 
@@ -64,7 +68,8 @@ function Page() {
     const id = decodeURIComponent(path.slice(6));
     return html`<${TaskPage} key=${id} id=${id} />`;
   }
-  return path === "/new" ? html`<${NewTask} />` : html`<${Board} />`;
+  const Found = { "/new": NewTask, "/queue": Queue, "/metrics": Metrics }[path] || Board;
+  return html`<${Found} key=${path} />`;
 }
 
 const WORDS = { live: "live", slow: "every few seconds", lost: "connection lost, trying again", idle: "" };
@@ -78,6 +83,8 @@ function App() {
       <a href="/" class="brand"><img src="/icon.svg" alt="" width="22" height="22" />holdfast</a>
       <nav>
         <a href="/" aria-current=${place.value.split("?")[0] === "/" ? "page" : undefined}>Tasks</a>
+        <a href="/queue" aria-current=${place.value === "/queue" ? "page" : undefined}>Queue</a>
+        <a href="/metrics" aria-current=${place.value === "/metrics" ? "page" : undefined}>Metrics</a>
         ${!isReadOnly.value && html`<a href="/new" aria-current=${place.value === "/new" ? "page" : undefined}>New task</a>`}
       </nav>
       <span class="grow"></span>

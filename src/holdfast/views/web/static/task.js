@@ -17,6 +17,7 @@ const ASKS = {
   interrupt: { title: "Interrupt this task?", text: "Stops the agent; 'resume' continues its session.", verb: "Interrupt", field: "Reason (optional)" },
   resume: { title: "Continue this task?", verb: "Resume", field: "Message for the agent (optional)" },
   approve: { title: "Approve the waiting stage?", verb: "Approve", field: "Message for the agent (optional)" },
+  retry: { title: "Run this task again?", text: "Continues the agent's session if it can; stages that are done stay done. Permissions and limits stay as they are.", verb: "Retry", field: "Message for the agent (optional)" },
   reject: { title: "Reject the waiting stage?", text: "The task ends.", verb: "Reject", field: "Reason (optional)", danger: true },
 };
 
@@ -59,7 +60,10 @@ function Question({ detail }) {
 function Next({ detail }) {
   const id = detail.task_id;
   const commands = [...detail.next.steps.map((step) => [step.command, step.does]), [`holdfast show ${id}`, "show it"], [`holdfast diff ${id}`, "show what it changed"]];
-  if (!detail.manifest.finished_at) commands.push([`holdfast attach ${id}`, "watch it in a terminal"]);
+  if (!detail.manifest.finished_at) {
+    commands.push([`holdfast attach ${id}`, "watch it in a terminal"], [`holdfast takeover ${id}`, "continue its session yourself"]);
+    if (detail.question || detail.manifest.status === "waiting") commands.push([`holdfast resume ${id}`, "let it go on"]);
+  }
   const seen = new Set();
   return html`<section class="card next" aria-label="Next"><h2>Next</h2>${detail.next.why && !detail.question && html`<p>${plain(detail.next.why)}</p>`}
     <ul>${commands.filter(([command]) => !seen.has(command) && seen.add(command)).map(([command, does]) => html`<li><${Copy} text=${plain(command)} /><small class="quiet">${plain(does)}</small></li>`)}</ul></section>`;
@@ -74,6 +78,7 @@ function Header({ detail, row }) {
       ${!isReadOnly.value && html`<div class="row actions">
         ${isOpen && manifest.status === "waiting" && html`<button type="button" onClick=${() => act(id, "resume")}>Resume</button>`}
         ${isOpen && manifest.status !== "queued" && html`<button type="button" onClick=${() => act(id, "interrupt")}>Interrupt</button>`}
+        ${isEnded && manifest.status !== "completed" && html`<button type="button" onClick=${() => act(id, "retry")}>Retry</button>`}
         ${!isEnded && html`<button type="button" class="danger" onClick=${() => act(id, "stop")}>Stop</button>`}</div>`}</div>
     <p class="row wrap meta"><code>${id}</code>${facts.map(([name, value]) => html`<span><small>${name}</small> ${plain(value)}</span>`)}</p>
     ${manifest.status_reason && !detail.question && html`<p class="reason">${plain(manifest.status_reason)}</p>`}

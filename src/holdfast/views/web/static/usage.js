@@ -1,7 +1,7 @@
 // Tokens and cost: against the budgets, with a forecast, and over time.
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import { useMemo } from "preact/hooks";
 import { html, count, dollars, duration } from "/ui.js";
+import { Plot, axis, colour, fromZero } from "/plot.js";
 
 const NAMES = { cost_usd: "Cost", tokens: "Tokens", turns: "Turns", paid_calls: "Paid calls", retries: "Retries", active_s: "Active time" };
 const shown = (name, value) => (value == null ? "–" : name === "cost_usd" ? dollars(value) : name === "active_s" ? duration(value) : count(value));
@@ -48,27 +48,14 @@ export function sums(reports) {
 }
 
 export function Chart({ reports, budgets }) {
-  const box = useRef(null);
-  useEffect(() => {
-    const data = sums(reports);
-    if (data[0].length < 2 || !box.current) return undefined;
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
-    const limit = budgets.find((budget) => budget.name === "cost_usd")?.limit;
-    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
-    const hasCost = data[2].some(Boolean);
-    const options = {
-      width: box.current.clientWidth, height: 190, cursor: { y: false },
-      scales: { cost: { range: (_, low, high) => [0, Math.max(high, limit || 0) * 1.05 || 1] }, y: { range: (_, low, high) => [0, high * 1.05 || 1] } },
-      series: [{}, { label: "Tokens", stroke: colour("--go"), width: 2, fill: colour("--go-soft"), value: (_, v) => count(v) },
-        ...(hasCost ? [{ label: "Cost", scale: "cost", stroke: colour("--ask"), width: 2, value: (_, v) => dollars(v) }] : [])],
-      axes: [axis, { ...axis, size: 56, values: (_, values) => values.map(count) }, ...(hasCost ? [{ ...axis, scale: "cost", side: 1, size: 60, grid: { show: false }, values: (_, values) => values.map(dollars) }] : [])],
-    };
-    const plot = new uPlot(options, hasCost ? data : data.slice(0, 2), box.current);
-    const observer = new ResizeObserver(([entry]) => plot.setSize({ width: entry.contentRect.width, height: 190 }));
-    observer.observe(box.current);
-    return () => { observer.disconnect(); plot.destroy(); };
-  }, [reports]);
+  const data = useMemo(() => { const all = sums(reports); return all[2].some(Boolean) ? all : all.slice(0, 2); }, [reports]);
   if (reports.length < 2) return html`<p class="quiet pad">The agent has reported ${reports.length ? "once" : "nothing"} so far.</p>`;
-  return html`<div class="chart" ref=${box} role="img" aria-label="Tokens and cost over time"></div>`;
+  const hasCost = data.length === 3, limit = budgets.find((budget) => budget.name === "cost_usd")?.limit;
+  const options = () => ({
+    scales: { cost: fromZero(limit), y: fromZero() },
+    series: [{}, { label: "Tokens", stroke: colour("--go"), width: 2, fill: colour("--go-soft"), value: (_, v) => count(v) },
+      ...(hasCost ? [{ label: "Cost", scale: "cost", stroke: colour("--ask"), width: 2, value: (_, v) => dollars(v) }] : [])],
+    axes: [axis(), axis({ size: 56, values: (_, values) => values.map(count) }), ...(hasCost ? [axis({ scale: "cost", side: 1, size: 60, grid: { show: false }, values: (_, values) => values.map(dollars) })] : [])],
+  });
+  return html`<${Plot} label="Tokens and cost over time" data=${data} options=${options} />`;
 }

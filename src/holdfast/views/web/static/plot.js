@@ -1,0 +1,26 @@
+// A plot of uPlot in the colours of the page. The same numbers are in a table below it, for those who cannot see it.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { html } from "/ui.js";
+
+const HEIGHT = 190;
+
+/** The value of a colour of base.css. */
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const bars = () => uPlot.paths.bars({ size: [0.6, 46] });
+export const steps = () => uPlot.paths.stepped({ align: 1 });
+export const axis = (more = {}) => ({ stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", ...more });
+export const fromZero = (most = 0) => ({ range: (_, low, high) => [0, Math.max(high || 0, most) * 1.05 || 1] });
+
+/** `options()` are those of uPlot without a size; it is called when there is a place to draw. */
+export function Plot({ label, data, options }) {
+  const box = useRef(null);
+  useEffect(() => {
+    if (!box.current) return undefined;
+    const plot = new uPlot({ width: box.current.clientWidth, height: HEIGHT, cursor: { y: false }, ...options() }, data, box.current);
+    const observer = new ResizeObserver(([entry]) => plot.setSize({ width: entry.contentRect.width, height: HEIGHT }));
+    observer.observe(box.current);
+    return () => { observer.disconnect(); plot.destroy(); };
+  }, [data]);
+  return html`<div class="chart" ref=${box} role="img" aria-label=${label}></div>`;
+}
