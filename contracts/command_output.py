@@ -478,8 +478,9 @@ _APPLY = of_fields(
         **each(or_null(TEXT), "branch", "commit"),
         **each(TEXTS, "paths", "left_out", "submodules"),
         "squashed": FLAG,
+        "was_there": {"type": "boolean", "description": "it was there, and the task did not show it"},
     },
-    optional=("left_out", "submodules", "squashed"),
+    optional=("left_out", "submodules", "squashed", "was_there"),
 )
 _PR = of_fields(
     {

@@ -31,7 +31,7 @@ LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_paus
 
 CHORE_POINTS = ("HOLDFAST_FAILPOINT", "HOLDFAST_FAILPOINT_ONCE")
 #: Failpoints that chores pass: the starts of their names.
-IN_CHORES = ("clean_room.", "worktree.", "quality.", "candidates.", "fanout.")
+IN_CHORES = ("clean_room.", "worktree.", "quality.", "candidates.", "fanout.", "committed.")
 
 
 class Case:

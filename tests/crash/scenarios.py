@@ -18,7 +18,7 @@ from holdfast.packet import inbox, load
 from holdfast.store import atomic, journal, process
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
-from tests.crash import fan_outs, invariants, written
+from tests.crash import delivered, fan_outs, invariants, written
 from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
 from tests.support.tools import need_sandbox
@@ -347,6 +347,9 @@ def _resume(case: Case) -> None:
     case.ask("resume", message="go on")
 
 
+#: Points that a command passes which delivers the work, and the runner that records it.
+_OF_DELIVERY = ("apply.", "commits.", "committed.", "inbox.", "journal.", "step.", "atomic.")
+
 SCENARIOS = (
     Scenario("plain", _plain, (), Status.COMPLETED, 0),
     Scenario("crash", _crashing, (), Status.COMPLETED, 1),
@@ -546,6 +549,64 @@ SCENARIOS = (
         check=fan_outs.check_stopped,
         is_short=False,
         only=("children.", "inbox.", "last_files.", "stop."),
+    ),
+    Scenario(
+        "apply",
+        delivered.squashed,
+        ((delivered.has_ended, delivered.typed("apply", "task")),),
+        Status.COMPLETED,
+        0,
+        check=delivered.check_squashed,
+        is_short=False,
+        only=_OF_DELIVERY,
+    ),
+    Scenario(
+        "apply_merging",
+        delivered.merging,
+        ((delivered.has_ended, delivered.typed("apply", "task")),),
+        Status.COMPLETED,
+        0,
+        check=delivered.check_finished_merge,
+        is_short=False,
+        only=_OF_DELIVERY,
+    ),
+    Scenario(
+        "apply_patch",
+        delivered.uncommitted,
+        ((delivered.has_ended, delivered.typed("apply", "task", "--patch")),),
+        Status.COMPLETED,
+        0,
+        check=delivered.check_patched,
+        is_short=False,
+        only=_OF_DELIVERY,
+    ),
+    Scenario(
+        "sandbox_commit",
+        delivered.in_sandbox,
+        ((delivered.has_ended, delivered.typed("apply", "task")),),
+        Status.COMPLETED,
+        0,
+        check=delivered.check_from_sandbox,
+        is_short=False,
+        only=_OF_DELIVERY,
+    ),
+    Scenario(
+        "accept_pr",
+        delivered.accepted,
+        ((delivered.has_ended, delivered.typed("pr", "task")),),
+        Status.COMPLETED,
+        0,
+        check=delivered.check_pushed,
+        is_short=False,
+    ),
+    Scenario(
+        "amend",
+        delivered.beyond,
+        ((delivered.has_ended, delivered.amend),),
+        Status.COMPLETED,
+        None,
+        check=delivered.check_amended,
+        is_short=False,
     ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

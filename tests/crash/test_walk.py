@@ -23,6 +23,12 @@ FULL = bool(os.environ.get("HOLDFAST_CRASH_FULL"))
 
 #: The scenario that likely reaches a point, by the start of its name; it is tried first.
 LIKELY = {
+    "apply.patched": "apply_patch",
+    "apply.": "apply",
+    "commits.": "apply_merging",
+    "committed.": "sandbox_commit",
+    "pr.": "accept_pr",
+    "quality.noted": "accept_pr",
     "create.": "cli",
     "admitted.added": "cli",
     "admitted.schedule": "scheduled",

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import sys
 
 import pytest
 
+from holdfast.model.soundness import UNREADABLE
+from holdfast.queue import sync
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from tests.support.tasks import Task, holdfast
+from tests.support.waiting import eventually
 
 #: Shows itself as completed, again and again, then fails.
 LIAR = """
@@ -42,3 +49,39 @@ def test_a_successor_waits_for_the_real_end(home: str, monkeypatch: pytest.Monke
     assert holdfast("wait", "first").returncode == 1
     assert holdfast("wait", "deploy", "--timeout", "20s").returncode != 0
     assert Task(Home(home).packet("deploy").path).status() != "completed"
+
+
+def test_a_forged_end_of_a_task_without_a_runner(home: str) -> None:
+    """Nobody is alive who could put the manifest right: the journal decides."""
+    task = Task.start("--id", "it", "--", "sh", "-c", 'echo why > "$INTERRUPT_FILE"; sleep 60')
+    task.wait_for("interrupted", within_s=30)
+    eventually(lambda: not locks.is_held(task.path("runner.lock")), 20, "its runner has left")
+    shown = {**task.manifest(), "status": "completed", "exit_code": 0, "interrupt": None}
+    shown["finished_at"] = shown["started_at"]
+    with open(task.path("manifest.json"), "w", encoding="utf-8") as file:
+        json.dump(shown, file)
+    with open(task.path("done", "_task.done"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.done/1", "status": "completed", "run": 1}, file)
+    done = holdfast("wait", "it", "--timeout", "20s")
+    assert (done.returncode, done.stdout) == (4, "it interrupted\n"), done.stderr
+    assert sync.status_of(Home(home), "it") == UNREADABLE
+    holdfast("rm", "--force", "it")
+
+
+def test_a_forged_end_of_a_task_whose_runner_was_killed(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper brings a runner all the same."""
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    go = os.path.join(os.path.dirname(home), "go")
+    patient = LIAR.replace("until = time.monotonic() + 3", "until = time.monotonic() + 60")
+    patient = patient.replace("< until:", f"< until and not os.path.exists({go!r}):")
+    task = Task.start("--max-retries", "0", "--", sys.executable, "-c", patient)
+    task.wait_for("completed")
+    owner = locks.owner(task.path("runner.lock"))
+    assert owner is not None
+    os.kill(owner.pid, signal.SIGKILL)
+    eventually(lambda: len(task.events("runner.started")) == 2, 40, "another runner is there")
+    with open(go, "w", encoding="utf-8"):
+        pass
+    done = holdfast("wait", task.id, "--timeout", "40s")
+    assert done.returncode == 1, done.stderr
+    eventually(lambda: task.status() == "failed", 10, "its real end is shown")

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+import holdfast as holdfast_package
 from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.sandbox import machine
 from holdfast.sandbox.builder import SandboxBuilder
@@ -311,3 +312,43 @@ def test_a_forbidden_path_stays_hidden_after_a_rename(home: str, user: User) -> 
         command = command_line(box, ["sh", "-c", script])
         said.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout)
     assert said == ["moved\n", "new\n"]
+
+
+def test_holdfast_in_the_project_is_not_changed_by_the_agent(user: User, repo: Repo) -> None:
+    """Installed in its `.venv`: what the agent wrote there would run outside."""
+    venv = os.path.join(repo.path, "tools", ".venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True, timeout=60)
+    (version,) = os.listdir(os.path.join(venv, "lib"))
+    packages = os.path.join(venv, "lib", version, "site-packages")
+    source = os.path.dirname(os.path.dirname(holdfast_package.__file__))
+    with open(os.path.join(packages, "holdfast.pth"), "w", encoding="utf-8") as file:
+        file.write("\n".join([source, *(path for path in sys.path if path.endswith("site-packages"))]))
+    words = [f"echo 'import os' > {packages}/evil.pth", f"echo x >> {packages}/holdfast.pth"]
+    words += [f"echo x > {venv}/pyvenv.cfg", f"rm {venv}/bin/python", f"mv {venv} {venv}2"]
+    words += ["mv tools tools2", "mkdir -p tools2"]
+    tries = "; ".join(f"({word}) 2> /dev/null && echo 'done: {number}'" for number, word in enumerate(words))
+    done = subprocess.run(
+        [
+            os.path.join(venv, "bin", "python"),
+            "-m",
+            "holdfast",
+            "run",
+            "--sandbox",
+            "--id",
+            "it",
+            "--",
+            "sh",
+            "-c",
+            f"{tries}; echo more > a",
+        ],
+        cwd=repo.path,
+        env={**os.environ, **user.env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    log = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it")).log()
+    assert [line for line in log.splitlines() if line.startswith("done")] == ["done: 6"], log
+    assert repo.read("a") == "more\n"

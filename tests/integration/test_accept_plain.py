@@ -155,3 +155,16 @@ def test_commands_of_a_work_item_in_a_project_need_trust() -> None:
     done = holdfast("queue", "import", os.path.join(repo.path, "items.json"), cwd=repo.path)
     assert done.returncode == 2
     assert "was not trusted yet: command, accept" in done.stderr
+
+
+def test_new_attributes_do_not_change_the_tests() -> None:
+    """In this encoding, the shell finds no `||` in the test."""
+    repo = project()
+    repo.write("check.sh", "grep -q good b.txt || exit 1\necho fine\n")
+    repo.commit()
+    script = Scenario().write(".gitattributes", content="*.sh working-tree-encoding=UTF-7\n")
+    script.write("new.sh", content="exit 0\n").say("done").result("ok")
+    flags = ("--accept", "sh check.sh", "--accept", "sh new.sh", "--worktree", "--id", "it")
+    Task.play(script, *flags, project=repo.path)
+    done = holdfast("wait", "it", "--timeout", "50s")
+    assert done.returncode != 0, done.stdout

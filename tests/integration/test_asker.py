@@ -116,3 +116,17 @@ def test_an_agent_of_one_home_may_stop_a_task_of_the_same_name_in_another(place:
     assert task.status() == "running"
     kin.go()
     task.wait_for("completed")
+
+
+def test_the_home_and_the_trust_of_its_user_are_for_persons() -> None:
+    """Trust would run commands of the project outside, and `down` would stop all others."""
+    os.makedirs(os.path.join(workspace(), ".holdfast"))
+    with open(os.path.join(workspace(), ".holdfast", "config.toml"), "w", encoding="utf-8") as file:
+        file.write('post_work = ["true"]\n')
+    task = Task.shell(asks("trust --yes .", "down --now"))
+    for status, text in answers(2):
+        assert status == 3, text
+        assert "it is an agent that asks" in " ".join(text.split())
+    task.wait_for("completed")
+    assert "you trust no project" in holdfast("trust", "--list").stderr
+    assert not os.path.exists(os.path.join(os.environ["HOLDFAST_HOME"], "down"))

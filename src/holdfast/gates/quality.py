@@ -70,6 +70,7 @@ def _judge(argv: list[str]) -> bool:
     if artifact:
         text = work.redact("\n".join(artifact))
         atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
+        failpoint("quality.noted")
     result = _result(work, checks, when=when, attempt=int(values["--attempt"]), changed=changed)
     atomic.write_json(values["--out"], result, durable=True)
     return bool(result["passed"])

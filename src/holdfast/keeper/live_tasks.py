@@ -216,6 +216,10 @@ class LiveTasks:
         try:
             manifest = load.read_manifest(packet)
             live = load.is_live(packet, manifest["status"])
+            if not live and packet.task_id not in self._ended:
+                # Its agent may have written the end.
+                manifest = load.believed(packet, manifest)
+                live = load.is_live(packet, manifest["status"])
         except (HoldfastError, ValueError):
             # Unreadable: a runner could not help. `status` reports it.
             return False

@@ -13,7 +13,7 @@ from holdfast.errors import ForPersons, HoldfastError
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store import audit, process
-from holdfast.store.layout import Packet, is_our_lock
+from holdfast.store.layout import Home, Packet, is_our_lock
 
 #: What an agent may not ask of its own task, or of one that started it: a person decides.
 FOR_PERSONS = frozenset({"approve", "reject", "resume", "stop", "retry"})
@@ -57,6 +57,19 @@ def check(asker: Asker, packet: Packet, verb: str) -> None:
                 f"cannot {verb} {packet.task_id}: an agent may not {verb} {which}",
                 hint=f"a person decides; 'holdfast interrupt {packet.task_id} -m QUESTION' asks one",
             )
+
+
+def require_person(home: Home, what: str) -> None:
+    """Raises ForPersons if an agent of this home wants to do what concerns more than its task."""
+    asker = find()
+    if asker.kind == "agent" and os.path.realpath(Packet(asker.packet).home.path) == os.path.realpath(
+        home.path
+    ):
+        own = os.path.basename(asker.packet)
+        raise ForPersons(
+            f"cannot {what}: it is an agent that asks",
+            hint=f"a person decides; 'holdfast interrupt {own} -m QUESTION' asks one",
+        )
 
 
 def parent_of(asker: Asker, tasks: str) -> str | None:

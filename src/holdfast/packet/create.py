@@ -70,6 +70,7 @@ def create(
         failpoint("create.staged")
         if not os.path.lexists(target.path):
             atomic.forget(target.seals)  # of a removed task with this id
+            remove_tree(target.index_notes)
         admitted.admit(target, line)  # first: the keeper may look at the packet as soon as it is there
         os.rename(staged.path, target.path)
         failpoint("create.renamed")

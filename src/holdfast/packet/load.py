@@ -98,14 +98,25 @@ def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
 def has_ended_as(packet: Packet, status: str) -> bool:
     """Whether a task has really ended with the status that its manifest shows.
 
-    The agent can write that file: as long as a runner is there, its journal decides.
+    The agent can write that file, so the journal decides.
     """
     if not locks.is_held(packet.runner_lock):
-        return True
+        from holdfast.packet import ends
+
+        return ends.confirms(packet, status)
     try:
         return fold(packet).status == status
     except HoldfastError:
         return False
+
+
+def believed(packet: Packet, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest, or one derived from the journal: if it shows an end that the journal does not have, and
+    no runner is there to put it right. Raises as `fold`."""
+    status = manifest["status"]
+    if status not in ENDS or has_ended_as(packet, status) or locks.is_held(packet.runner_lock):
+        return manifest
+    return _derived(packet)
 
 
 def task_ids(home: Home) -> list[str]:
@@ -151,6 +162,10 @@ def read_manifest(packet: Packet) -> dict[str, Any]:
         if data.get("task_id") == packet.task_id and data.get("tmpdir") == packet.path:
             return data
         return {**data, "task_id": packet.task_id, "tmpdir": packet.path}
+    return _derived(packet)
+
+
+def _derived(packet: Packet) -> dict[str, Any]:
     from holdfast.model import manifest
 
     return {

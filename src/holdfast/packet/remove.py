@@ -40,4 +40,5 @@ def remove(packet: Packet) -> None:
         lock.release()
     atomic.forget(packet.seals)
     seals.forget_forgery(packet.seals)
+    remove_tree(packet.index_notes)
     remove_tree(gone)

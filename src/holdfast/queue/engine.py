@@ -194,7 +194,7 @@ def parse_priority(text: str | int, weights: Mapping[str, int] = WEIGHTS) -> int
         return weights[text.lower()]
     try:
         value = int(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"not a priority: {text!r} (use {', '.join(weights)} or an integer)") from None
     if abs(value) > 2**31:
         raise ValueError(f"priority out of range: {text!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, ids
+from holdfast import clock, ids, quick_json
 from holdfast.errors import UsageError
 from holdfast.model.permissions import PROFILES
 from holdfast.model.record import Record
@@ -68,6 +68,10 @@ def from_json(
     if not isinstance(data, dict):
         raise UsageError(f"{where}: an item must be an object, not {type(data).__name__}", hint=EXAMPLE)
     fields: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
+    try:
+        quick_json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{where}: a text is not valid Unicode", hint=EXAMPLE) from None
     if str(fields.get("status", "")).lower() in _NOT_READY:
         return None
     title = _text(fields, "title", where)

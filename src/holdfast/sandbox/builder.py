@@ -54,6 +54,7 @@ class SandboxBuilder:
 
     def sandbox(self, *, bwrap: str, cwd: str, network: bool, after: tuple[str, ...] = ()) -> Sandbox:
         """The sandbox that was described. `after` is a command that is run outside when it has ended."""
+        self._keep_own_program()
         return Sandbox(
             bwrap=bwrap,
             python=sys.executable,
@@ -153,13 +154,27 @@ class SandboxBuilder:
             self.read(repository.common_dir, repository.top, repository.git_dir)
         self.read(directory)
 
+    def _keep_own_program(self) -> None:
+        """holdfast may be installed where the command writes (the `.venv` of a project). It runs outside, so
+        it is only read there."""
+        writable = {mount.path for mount in self.mounts if mount.kind == WRITE}
+        for path in sorted(own_program()):
+            around = [top for top in writable if path.startswith(top + "/")]
+            if not around or any(top == path or top.startswith(path + "/") for top in writable):
+                continue
+            self._pin(max(around, key=len), os.path.dirname(path))
+            self.read(path)
+
+    def _pin(self, directory: str, path: str) -> None:
+        """As mounts, none of the folders from one to another can be renamed, and another put in its place."""
+        below = path[len(directory) + 1 :].split("/") if path != directory else []
+        self.write(*(os.path.join(directory, *below[: count + 1]) for count in range(len(below))))
+
     def _submodule(self, directory: str, path: str) -> None:
         """A submodule in place: the user's git in the project reads the settings that its `.git` leads to."""
         if not path.startswith(directory + "/") or os.path.realpath(path) != path:
             return
-        # As mounts, none of the folders on the way can be renamed, and another put in its place.
-        below = path[len(directory) + 1 :].split("/")
-        self.write(*(os.path.join(directory, *below[: count + 1]) for count in range(len(below))))
+        self._pin(directory, path)
         link = os.path.join(path, ".git")
         # One that is not checked out has no `.git`, and may get none.
         self.read(link if os.path.exists(link) and not os.path.islink(link) else path)
@@ -245,6 +260,13 @@ def _upwards(path: str) -> list[str]:
     """A path and the folders around it, the nearest first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(len(parts), 1, -1)]
+
+
+def own_program() -> set[str]:
+    """Where this program is: its interpreter, its environment, its modules."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    named = (sys.prefix, sys.exec_prefix, package, os.path.dirname(sys.executable), *sys.path)
+    return {os.path.realpath(path) for path in named if path and os.path.exists(path)} - {"/"}
 
 
 def _is_socket(path: str) -> bool:

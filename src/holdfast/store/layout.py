@@ -195,6 +195,11 @@ class Packet:
         """The seals of the journal, outside the packet."""
         return f"{self.home.path}/seals/{self.task_id}"
 
+    @property
+    def index_notes(self) -> str:
+        """Digests of the indexes in the packet, outside the packet."""
+        return f"{self.home.path}/seals/{self.task_id}.indexes"
+
     def request(self, request_id: str) -> str:
         """A request in the inbox."""
         return f"{self.inbox}/{request_id}.json"

@@ -10,7 +10,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
-from holdfast.model.status import Status
+from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -78,6 +78,10 @@ class Watched:
             self.manifest = load.read_manifest(there)
         status = self.manifest["status"]
         is_over = until(there, self.manifest)
+        if not is_over and status in ENDS:
+            self.manifest = load.believed(there, self.manifest)
+            status = self.manifest["status"]
+            is_over = until(there, self.manifest)
         if self._lost.poll(self.packet, status) and stays is not None:
             stays(home_down.runner_lost(self.packet, status))
         is_lost = self._lost.is_lost and stays is None and not is_over

@@ -12,7 +12,7 @@ from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import git, task_worktree
-from holdfast.workspace.project_tree import ProjectTree
+from holdfast.workspace.project_tree import ProjectTree, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def path_of(packet: Packet) -> str:
 def read(packet: Packet) -> Base | None:
     """The base of a task; None before its first stage."""
     data = atomic.read_json(path_of(packet))
-    if data is None:
-        return None
     try:
-        base = Base.from_json(data)
+        base = Base.from_json(data) if data is not None else _noted(packet)
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptFile(f"{path_of(packet)} is damaged: {error}") from error
+    if base is None:
+        return None
     if not _fits(packet, base):
         raise NotPossible(
             f"{path_of(packet)} does not fit the task: it was changed, or the project or its repository was "
@@ -55,6 +55,39 @@ def read(packet: Packet) -> Base | None:
             hint=f"'holdfast rm --force {packet.task_id}' removes the task",
         )
     return base
+
+
+def _noted(packet: Packet) -> Base | None:
+    """The base by the journal: an agent may have removed the file, and its changes must not become the start.
+
+    None before the first stage, or if the start was never recorded.
+    """
+    if packet.worktree_name != packet.task_id:
+        return None  # that of a candidate is made whenever it is prepared
+    task = load.fold(packet)
+    found = next(
+        (
+            state.workspace
+            for state in task.stage_states.values()
+            if state.workspace is not None and state.workspace.base_tree
+        ),
+        None,
+    )
+    if found is None:
+        return None
+    directory, branch = task.spec.project_dir, None
+    if task.spec.workspace == "worktree":
+        tree = task_worktree.of(packet)
+        if tree is None:
+            return None
+        directory, branch = tree.directory, tree.branch
+    return Base(
+        kind=task.spec.workspace,
+        place=locate(directory),
+        base_tree=found.base_tree,
+        commit=found.commit,
+        branch=branch,
+    )
 
 
 def _fits(packet: Packet, base: Base) -> bool:

@@ -38,6 +38,7 @@ _NAME = re.compile(r"[0-9a-f]{12}")
 _TEMPORARY = "/tmp"
 #: A note in place of a large file (`snapshot._describe`) is not longer than this.
 _NOTE_BYTES = 300
+_ATTRIBUTES = ".gitattributes"
 
 
 class Room(Record):
@@ -67,7 +68,7 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
         except OSError as error:
             atomic.storage_failed(error, f"cannot create the clean room {top}")
         failpoint("clean_room.begun")
-        index = _check_out(trees, base, tree, top)
+        index = _check_out(trees, base, tree, top, old_tree=base.base_tree)
         _make_repository(trees, base, top, index)
         failpoint("clean_room.made")
         directory = os.path.join(top, base.place.prefix).rstrip("/")
@@ -98,12 +99,22 @@ def _temporary(name: str) -> str:
     return os.path.join(_TEMPORARY, f"hf-{name}")
 
 
-def _check_out(trees: Trees, base: Base, tree: str, top: str) -> str:
-    """Write the files of a tree, those of nested repositories included. Returns the path of the index."""
+def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str) -> str:
+    """Write the files of a tree, those of nested repositories included. Returns the path of the index.
+
+    Files that are as in the old tree get the attributes that they had there: an agent may not change the
+    bytes of a test by a new `.gitattributes`.
+    """
     index = os.path.join(trees.indexes, f"room.{os.urandom(8).hex()}")
     trees.run(["read-tree", tree], work_tree=top, index=index)
-    done = trees.call(["checkout-index", "-a", "-f", "-u"], work_tree=top, index=index, allowed=(0, 1, 128))
+    if old_tree and (changed := _with_changed_attributes(trees, old_tree, tree)) is not None:
+        _check_out_unchanged(trees, (old_tree, tree), top, changed)
+        words, paths = ["checkout-index", "-f", "-u", "-z", "--stdin"], git.listing(sorted(changed))
+    else:
+        words, paths = ["checkout-index", "-a", "-f", "-u"], b""
+    done = trees.call(words, work_tree=top, index=index, stdin=paths, allowed=(0, 1, 128))
     links = git.gitlinks(trees.run(["ls-files", "-s", "-z"], work_tree=top, index=index))
+    old_links = _gitlinks(trees, old_tree) if links and old_tree else {}
     if done.returncode:
         missing = git.names(trees.run(["ls-files", "-z", "-d"], work_tree=top, index=index))
         _explain(base, missing, done.stderr)
@@ -111,8 +122,43 @@ def _check_out(trees: Trees, base: Base, tree: str, top: str) -> str:
         inner = os.path.join(top, path)
         if trees.has(commit) and not os.path.islink(inner):
             os.makedirs(inner, exist_ok=True)
-            atomic.forget(_check_out(trees, base, trees.tree_of(commit), inner))
+            before = old_links.get(path, "")
+            old = trees.tree_of(before) if before and trees.has(before) else ""
+            atomic.forget(_check_out(trees, base, trees.tree_of(commit), inner, old_tree=old))
     return index
+
+
+def _gitlinks(trees: Trees, tree: str) -> dict[str, str]:
+    return dict(git.gitlinks(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree])))
+
+
+def _with_changed_attributes(trees: Trees, old_tree: str, tree: str) -> set[str] | None:
+    """All files of a tree that changed, if attributes did; None if they did not."""
+    words = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, tree]
+    changed = set(git.names(trees.run(words)))
+    return changed if any(os.path.basename(path) == _ATTRIBUTES for path in changed) else None
+
+
+def _check_out_unchanged(trees: Trees, both: tuple[str, str], top: str, changed: set[str]) -> None:
+    """Write the files that did not change from one tree to another, with the old attributes in the index."""
+    old_tree, tree = both
+    index = os.path.join(trees.indexes, f"room.{os.urandom(8).hex()}")
+    null_id = "0" * len(tree)
+    rules = {path for path in changed if os.path.basename(path) == _ATTRIBUTES}
+    lines = [f"0 {null_id}\t{path}" for path in sorted(rules)]
+    old = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", old_tree]))
+    lines += [entry for entry in old if entry.partition("\t")[2] in rules]
+    try:
+        trees.run(["read-tree", tree], work_tree=top, index=index)
+        trees.run(
+            ["update-index", "-z", "--index-info"], work_tree=top, index=index, stdin=git.listing(lines)
+        )
+        listed = git.names(trees.run(["ls-files", "-z"], work_tree=top, index=index))
+        paths = git.listing(path for path in listed if path not in changed)
+        words = ["checkout-index", "-f", "-z", "--stdin"]
+        trees.call(words, work_tree=top, index=index, stdin=paths, allowed=(0, 1, 128))
+    finally:
+        atomic.forget(index)
 
 
 def _explain(base: Base, missing: list[str], stderr: bytes) -> None:

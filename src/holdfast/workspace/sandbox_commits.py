@@ -18,6 +18,7 @@ import fcntl
 import os
 import re
 
+from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
 from holdfast.store.inside import is_directory
@@ -61,6 +62,7 @@ def lend(packet: Packet, tree: Worktree) -> None:
         if is_directory(_private(packet)):
             remove_tree(_private(packet))
         atomic.write(_private(packet), real, durable=False)
+        failpoint("committed.lent")
         atomic.write(f"{store}/brought", real, durable=False)
 
 
@@ -112,11 +114,13 @@ def _bring(packet: Packet, tree: Worktree) -> None:
     if count:
         how = ["unpack-objects", "-q", "--strict"] if count <= _FEW else ["index-pack", "--stdin", "--strict"]
         git.run(how, of=main, stdin=pack, cwd=tree.common_dir)
+        failpoint("committed.unpacked")
     if tip is not None and tip.encode() in found and tip != _name_in(_real(tree)):
         # As `git fetch` does: all that it needs is there.
         git.run(["rev-list", "--objects", "--quiet", tip, f"^{tree.commit}"], of=main, cwd=tree.common_dir)
         reason = ("-m", "holdfast: from the sandbox")
         git.run(["update-ref", *reason, f"refs/heads/{tree.branch}", tip], of=main, cwd=tree.common_dir)
+        failpoint("committed.branch_moved")
     if tip is not None:
         atomic.write(f"{store}/brought", tip.encode() + b"\n", durable=False)
 

@@ -11,77 +11,12 @@ from typing import Any
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support.gh import GH, Gh
 from tests.support.packets import Written, calls, played
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.req("TEA-6")]
-
-#: It remembers its pull requests and how it was called, in a folder.
-_GH = """#!{python}
-import json, os, sys
-folder, words = {folder!r}, sys.argv[1:]
-def kept(name, default):
-    path = os.path.join(folder, name)
-    return json.load(open(path)) if os.path.exists(path) else default
-with open(os.path.join(folder, "calls"), "a") as file:
-    file.write(json.dumps({{"argv": words, "cwd": os.getcwd(), "env": dict(os.environ)}}) + "\\n")
-def after(flag):
-    return words[words.index(flag) + 1] if flag in words else None
-pulls = kept("pulls", {{}})
-if words[:2] == ["pr", "list"]:
-    print(json.dumps([{{"url": pulls[after("--head")]["url"]}}] if after("--head") in pulls else []))
-elif words[:2] == ["pr", "create"]:
-    url = "https://forge.example/o/n/pull/%d" % (len(pulls) + 1)
-    pulls[after("--head")] = {{"url": url, "title": after("--title"), "body": after("--body")}}
-    print("Creating pull request", file=sys.stderr)
-    print(url)
-elif words[:2] == ["pr", "edit"]:
-    pull = next(each for each in pulls.values() if each["url"] == words[2])
-    pull.update(title=after("--title"), body=after("--body"))
-elif words[:2] == ["pr", "checks"]:
-    answers = kept("checks", [])
-    answer = answers.pop(0) if len(answers) > 1 else answers[0] if answers else []
-    json.dump(answers or [answer], open(os.path.join(folder, "checks"), "w"))
-    print(json.dumps(answer))
-    buckets = [each["bucket"] for each in answer]
-    sys.exit(1 if "fail" in buckets else 8 if "pending" in buckets else 0)
-elif words[:2] == ["run", "view"]:
-    print("test\\tpytest\\tE   assert 1 == 2 in run " + words[2])
-else:
-    sys.exit("unknown: %r" % words)
-json.dump(pulls, open(os.path.join(folder, "pulls"), "w"))
-"""
-
-
-class Gh:
-    """A stand-in for gh."""
-
-    def __init__(self, script: str = _GH) -> None:
-        root = os.path.dirname(os.environ["HOLDFAST_HOME"])
-        self.folder, programs = os.path.join(root, "gh-state"), os.path.join(root, "gh-programs")
-        os.mkdir(self.folder)
-        os.mkdir(programs)
-        path = os.path.join(programs, "gh")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(script.format(python=sys.executable, folder=self.folder))
-        os.chmod(path, 0o755)
-        self.env = {"PATH": f"{programs}:{os.environ['PATH']}"}
-
-    def calls(self) -> list[dict[str, Any]]:
-        with open(os.path.join(self.folder, "calls"), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
-
-    def verbs(self) -> list[str]:
-        return [" ".join(call["argv"][:2]) for call in self.calls()]
-
-    def pulls(self) -> dict[str, Any]:
-        with open(os.path.join(self.folder, "pulls"), encoding="utf-8") as file:
-            return json.load(file)
-
-    def answer(self, *checks: list[dict[str, str]]) -> None:
-        with open(os.path.join(self.folder, "checks"), "w", encoding="utf-8") as file:
-            json.dump(checks, file)
 
 
 @pytest.fixture
@@ -251,8 +186,8 @@ class TestKilled:
         work(project)
         code = self.die(verb).replace("\n", "\n    ")
         mark = "json.dump(pulls, open("
-        before, _, after = _GH.rpartition(mark)
-        self.finishes(Gh(f"{before}{mark}{after}if words[1] == {verb!r}:\n    {code}\n"), remote)
+        before, _, after = GH.rpartition(mark)
+        self.finishes(Gh(script=f"{before}{mark}{after}if words[1] == {verb!r}:\n    {code}\n"), remote)
 
 
 class TestHostile:
@@ -297,7 +232,17 @@ class TestHostile:
 
     @pytest.mark.parametrize(
         "url",
-        ["ext::sh -c id", "-oProxyCommand=id", "git@-oProxyCommand=id:x", "http://h/x", "../up", "fd::0"],
+        [
+            "ext::sh -c id",
+            "-oProxyCommand=id",
+            "git@-oProxyCommand=id:x",
+            "http://h/x",
+            "../up",
+            "fd::0",
+            "/proc/self/cwd/inner.git",
+            "file:///proc/self/cwd/inner.git",
+            "/dev/fd/3",
+        ],
     )
     def test_an_address_is_a_place(self, project: Repo, url: str) -> None:
         project.git("config", "remote.origin.url", url)
@@ -314,6 +259,21 @@ class TestHostile:
         done = pr("it", gh=Gh())
         assert done.returncode == 3
         assert "is in a directory of agents" in " ".join(done.stderr.split())
+
+    def test_not_into_a_directory_of_other_agents_also_through_a_link(self, project: Repo) -> None:
+        other = Repo(os.path.join(workspace(), "other"))
+        other.commit("README.md")
+        Task.start("--id", "other", "--project", other.path, "--", "true").wait_for("completed")
+        inner = Repo(os.path.join(other.path, "inner.git"), with_git=False)
+        inner.git("init", "-q", "--bare")
+        link = os.path.join(workspace(), "link.git")
+        os.symlink(inner.path, link)
+        project.git("config", "remote.origin.url", link)
+        work(project)
+        done = pr("it", gh=Gh())
+        assert done.returncode == 3
+        assert "is in a directory of agents" in " ".join(done.stderr.split())
+        assert inner.git("branch") == ""
 
     def test_gh_is_not_taken_from_the_project(self, project: Repo) -> None:
         ran = os.path.join(workspace(), "ran")

@@ -25,3 +25,17 @@ def test_an_item_has_the_default_bootstrap_unless_it_says_otherwise() -> None:
 def test_options_are_an_object_of_texts(value: object) -> None:
     with pytest.raises(UsageError, match="here: options must be an object of strings"):
         from_json({"id": "a", "options": value}, source="test", where="here")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"priority": float("inf")},
+        {"title": "\ud800 t"},
+        {"command": ["\ud800"]},
+        {"variables": {"\ud800": 1}},
+    ],
+)
+def test_values_that_json_can_hold_and_no_task_are_errors_of_their_item(fields: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="here: "):
+        from_json({"id": "a", **fields}, source="test", where="here")

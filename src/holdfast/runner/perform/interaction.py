@@ -53,6 +53,7 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
             # A person may have fixed what was missing: look for it again.
             context.memory.preflight_run, context.memory.start_failure = 0, None
         if request.verb == "applied":
+            failpoint("apply.recorded")
             ledger.show_applied()
             reports.write(ledger)
     failpoint("step.answer_request")
@@ -93,7 +94,11 @@ def _open_run(context: Context, request: Request, effect: tuple[ev.Event, ...]) 
 
 
 def forget_request(context: Context, step: ForgetRequest) -> None:
-    """Only the unlink was missing."""
+    """Only the unlink was missing, and perhaps what only a request shows in the files of an ended task."""
+    ledger = context.ledger
+    if ledger.task.has_ended and ledger.task.applied is not None:
+        ledger.show_applied()
+        reports.write(ledger)
     _forget(context, step.name)
 
 

@@ -125,3 +125,9 @@ def _missing_option(agent: str, option: str, *, verb: str) -> UsageError:
             hint=f'for example \'{{"title": "TITLE", "options": {{"{option}": "FILE"}}}}\'',
         )
     return UsageError(f"{agent} needs -o {option}=…", hint=f"for example -o {option}=FILE")
+
+
+def check_model(name: str) -> None:
+    """The name of a model becomes an argument, and must not be read as an option. Raises UsageError."""
+    if name.startswith("-") or not name.isprintable() or name != name.strip():
+        raise UsageError(f"{name!r} is not the name of a model")

@@ -108,6 +108,8 @@ def _spec(
     profile = (
         "" if agent == "command" else permissions.chosen(values, settings, [adapter, *failover], talk=talk)
     )
+    if values["model"] is not None:
+        check_agent.check_model(values["model"])
     stage = StageSpec(
         name=f"{agent}_run",
         agent=agent,

@@ -11,10 +11,12 @@ import subprocess
 
 from holdfast import program_search
 from holdfast.errors import GitFailed, GitMissing
+from holdfast.workspace.git import pipes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import IO
 
 #: Time limit of one call. A first snapshot of a large repository takes minutes.
 LIMIT_S = 900.0
@@ -88,6 +90,10 @@ _OVERRIDDEN = {
 }
 #: Variables of the user that only say where settings are.
 _SETTINGS_OF_USER = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+#: A file in memory; None where there are none (macOS).
+_MEMORY, _CLOEXEC = getattr(os, "memfd_create", None), getattr(os, "MFD_CLOEXEC", 0)
+#: After this time, and then less and less often, we look for what blocks git.
+_LOOK_S = 1.0
 #: How much of git's stderr goes into an error.
 _STDERR_CHARS = 600
 
@@ -112,15 +118,16 @@ def execute(
     path = program()
     fixed = {name: value for name, value in _FIXED.items() if name not in without}
     try:
-        done = subprocess.run(
-            [path, *_OPTIONS, *words],
-            cwd=cwd,
-            env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
-            input=stdin,
-            capture_output=True,
-            timeout=limit_s,
-            check=False,
-        )
+        with _file_of(stdin) as given:
+            process = subprocess.Popen(
+                [path, *_OPTIONS, *words],
+                cwd=cwd,
+                env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        done = _wait_for(process, limit_s, env.get("GIT_WORK_TREE", cwd), env.get("GIT_DIR"))
     except FileNotFoundError as error:
         if not os.path.isdir(cwd):
             raise GitFailed(f"cannot run git in {cwd}: there is no such directory") from error
@@ -135,6 +142,45 @@ def execute(
             f"git {words[0]} in {cwd}: {stderr or f'exit status {done.returncode}'}", hint=_hint(stderr)
         )
     return done
+
+
+def _file_of(data: bytes) -> IO[bytes]:
+    """A file with this data to read. Not a pipe: `communicate` must be called again after a time limit."""
+    if _MEMORY is not None:
+        file = os.fdopen(_MEMORY("git", _CLOEXEC), "w+b")
+    else:
+        from tempfile import TemporaryFile
+
+        file = TemporaryFile()
+    file.write(data)
+    file.seek(0)
+    return file
+
+
+def _wait_for(
+    process: subprocess.Popen[bytes], limit_s: float, tree: str, git_dir: str | None
+) -> subprocess.CompletedProcess[bytes]:
+    """Wait for git; if it takes long, look whether it waits for a pipe. Raises GitFailed, TimeoutExpired."""
+    waited_s, step_s = 0.0, min(_LOOK_S, limit_s)
+    with process:
+        try:
+            while True:
+                try:
+                    stdout, stderr = process.communicate(timeout=step_s)
+                    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+                except subprocess.TimeoutExpired:
+                    waited_s += step_s
+                    if (pipe := pipes.find(tree, git_dir)) is not None:
+                        raise GitFailed(
+                            f"{pipe} is a pipe, for which git would wait for ever", hint="remove it"
+                        ) from None
+                    if waited_s >= limit_s:
+                        raise
+                    # Looking takes time in a large tree.
+                    step_s = min(4 * step_s, limit_s - waited_s)
+        except BaseException:
+            process.kill()
+            raise
 
 
 def environment_for_others(cwd: str) -> dict[str, str]:

@@ -85,13 +85,15 @@ def find(repository: Repository, name: str | None) -> Remote:
             f"the address of the remote {chosen} is not one that holdfast pushes to: {remote.url[:200]!r}",
             hint="https://…, ssh://…, user@host:path, or an absolute path; else push with git",
         )
-    return remote
+    # git gets the path that is checked: a link may lead elsewhere later, or in another process.
+    return remote if remote.path is None else remote.evolve(url=os.path.realpath(remote.path))
 
 
 def is_place(remote: Remote) -> bool:
     """Whether an address names a place, and neither a command nor an option of a program."""
     if remote.path is not None:
-        return remote.url.isprintable() and os.path.isabs(remote.path)
+        is_of_process = remote.path.startswith(("/proc/", "/dev/"))
+        return remote.url.isprintable() and os.path.isabs(remote.path) and not is_of_process
     return any(each.fullmatch(remote.url) for each in _URLS)
 
 

@@ -1,11 +1,14 @@
 """Taking a snapshot: the tree of everything in a working tree, with dirty and untracked files.
 
 The user's repository is only read. The snapshot has its own index, first copied from the user's, so that
-unchanged files are not read again, and so that a later `git add` of the user has no effect on it.
+unchanged files are not read again, and so that a later `git add` of the user has no effect on it. An index
+that somebody else changed, or the user's after the first snapshot, may say that a file is unchanged: of
+such an index only names count, and all files are read.
 
 Files that git ignores are left out, unless a pattern of `deny` matches them, or HEAD or the user's index has
 them: a merge would bring them (`git add -f`). A nested repository (a submodule
-or an untracked one) is a commit in the tree: its HEAD if nothing in it changed, else a commit of ours.
+or an untracked one) is a commit in the tree: its HEAD if nothing in it changed, else a commit of ours. An
+agent can write its objects, whatever their names, so none of them is used: all its files are read.
 """
 
 from __future__ import annotations
@@ -73,6 +76,7 @@ class _Snapshot:
         hidden: tuple[str, ...],
         own: tuple[str, ...],
         depth: int = 0,
+        is_first: bool | None = None,
     ) -> None:
         self.trees = trees
         self.top = top
@@ -81,6 +85,8 @@ class _Snapshot:
         #: Where git directories of nested repositories may be.
         self.own = own
         self.depth = depth
+        #: Whether no agent has worked here yet.
+        self.is_first = not trees.has_noted(top) if is_first is None else is_first
         self.index = ""
         self.added: list[str] = []
         self.removed: list[str] = []
@@ -92,10 +98,11 @@ class _Snapshot:
         kept = self.trees.index_of(self.top)
         self.index = self.trees.temporary(os.path.basename(kept))
         try:
-            self._begin(kept, user_index)
+            self._begin(kept, repository, user_index)
             self._collect(self._tracked(repository, user_index))
             self._update()
             tree = git.text(self._git("write-tree", "--missing-ok"))
+            self.trees.note_index(kept, self.index)
             os.replace(self.index, kept)
             return tree
         except OSError as error:
@@ -107,16 +114,30 @@ class _Snapshot:
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         return self.trees.run(arguments, work_tree=self.top, index=self.index, stdin=stdin)
 
-    def _begin(self, kept: str, user_index: str | None) -> None:
-        """Start from our index of the last snapshot, or from a copy of the user's."""
-        for source in (kept, user_index):
-            if source is not None and os.path.isfile(source):
-                # Keep the time: git reads files again that are as new as the index.
-                shutil.copy2(source, self.index)
-                os.chmod(self.index, 0o600)
-                # Ours too: it is in the packet, where an agent may write.
-                self._unflag()
-                return
+    def _begin(self, kept: str, repository: git.Repository | None, user_index: str | None) -> None:
+        """Start from our index of the last snapshot, at first from a copy of the user's."""
+        if self.trees.is_noted(kept):
+            self._copy(kept)
+        elif self.is_first and not self.depth and user_index is not None and os.path.isfile(user_index):
+            self._copy(user_index)
+        elif os.path.isfile(kept):
+            # Without the times of files, each is read again.
+            words = ["ls-files", "-s", "-z"]
+            listed = self.trees.run(words, work_tree=self.top, index=kept, allowed=(0, 128))
+            self._git("update-index", "-z", "--index-info", stdin=listed)
+        elif repository is not None:
+            lines = b"".join(
+                git.GITLINK + b" " + commit.encode() + b"\t" + os.fsencode(path) + b"\0"
+                for path, commit in git.gitlinks(_listed(repository))
+                if _is_below(path)
+            )
+            self._git("update-index", "-z", "--index-info", stdin=lines)
+
+    def _copy(self, source: str) -> None:
+        # Keep the time: git reads files again that are as new as the index.
+        shutil.copy2(source, self.index)
+        os.chmod(self.index, 0o600)
+        self._unflag()
 
     def _unflag(self) -> None:
         """Clear the flags assume-unchanged and skip-worktree: these files are compared too."""
@@ -128,6 +149,8 @@ class _Snapshot:
         """Paths that HEAD or the user's index has, and our index has not."""
         if repository is None or user_index is None:
             return []
+        if self.depth:
+            return self._tracked_inside(repository)
         try:
             head = git.head(repository)
         except GitFailed:
@@ -139,6 +162,14 @@ class _Snapshot:
             # A damaged index has nothing to commit.
             paths += git.names(self.trees.run(words, work_tree=self.top, index=user_index, allowed=(0, 128)))
         return paths
+
+    def _tracked_inside(self, repository: git.Repository) -> list[str]:
+        """As `_tracked`; a nested repository is asked itself, and only for names."""
+        known = set(git.names(self._git("ls-files", "-z")))
+        words = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"]
+        paths = git.names(git.run(words, of=repository, allowed=(0, 128)))
+        paths += [entry.partition("\t")[2] for entry in git.names(_listed(repository))]
+        return [path for path in dict.fromkeys(paths) if path not in known and _is_below(path)]
 
     def _collect(self, tracked: list[str]) -> None:
         links = self._gitlinks()
@@ -244,15 +275,29 @@ class _Snapshot:
         if repository is not None and not repository.is_inside(*self.own):
             repository = None
         if repository is not None:
-            self.trees.borrow(repository.common_dir)
             head = git.head(repository)
         inner = _Snapshot(
-            self.trees, full, deny=self.deny, hidden=self.hidden, own=self.own, depth=self.depth + 1
+            self.trees,
+            full,
+            deny=self.deny,
+            hidden=self.hidden,
+            own=self.own,
+            depth=self.depth + 1,
+            is_first=self.is_first,
         )
         tree = inner.take(repository)
-        if head is not None and self.trees.tree_of(head) == tree:
+        if repository is not None and head is not None and self._has_tree(repository, head, tree):
             return head
-        return self.trees.commit(tree, *([head] if head is not None else []))
+        return self.trees.commit(tree)
+
+    def _has_tree(self, repository: git.Repository, commit: str, tree: str) -> bool:
+        """Whether a commit has this tree; then our store has the commit, too."""
+        data = git.run(["cat-file", "commit", commit], of=repository, allowed=(0, 128))
+        if not data.startswith(b"tree " + tree.encode() + b"\n"):
+            return False
+        # The name of an object is the digest of its content, whatever the repository says.
+        words = ("hash-object", "-w", "-t", "commit", "--stdin")
+        return git.text(self.trees.run(words, stdin=data, allowed=(0, 128))) == commit
 
     def _update(self) -> None:
         if self.removed:
@@ -270,3 +315,13 @@ class _Snapshot:
                 "--stdin",
                 stdin=git.listing(self.added),
             )
+
+
+def _listed(repository: git.Repository) -> bytes:
+    """The entries of a repository's index; empty if it is damaged."""
+    return git.run(["ls-files", "-s", "-z"], of=repository, allowed=(0, 128))
+
+
+def _is_below(path: str) -> bool:
+    """Whether a name in a repository leads into it; an agent can write others."""
+    return not os.path.isabs(path) and not {"..", "", ".git"} & set(path.split("/"))

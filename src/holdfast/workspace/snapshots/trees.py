@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast import ids
+from holdfast import files, ids
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
 from holdfast.store.inside import plain_path
+from holdfast.store.seals import digest_of
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
@@ -49,8 +50,10 @@ _IDENTITY = {
 class Trees:
     """The repository of one task's trees, at `<packet>/state/workspace`."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, notes: str | None = None) -> None:
         self.path = path
+        #: Where the digests of the indexes are; an agent in a sandbox cannot write there.
+        self._notes = notes if notes is not None else os.path.join(path, "noted")
         self.git_dir = os.path.join(path, "git")
         self.indexes = os.path.join(path, "indexes")
         self.objects = os.path.join(self.git_dir, "objects")
@@ -61,7 +64,7 @@ class Trees:
     def of(cls, packet: Packet) -> Trees:
         """The repository of a task's trees; `make` creates it."""
         plain_path(packet.path, packet.workspace)
-        return cls(packet.workspace)
+        return cls(packet.workspace, packet.index_notes)
 
     @property
     def settings(self) -> git.Settings:
@@ -100,8 +103,7 @@ class Trees:
                     atomic.storage_failed(error, f"cannot create {self.git_dir}")
             finally:
                 remove_tree(staged)
-        if project.common_dir is not None:
-            self.borrow(project.common_dir)
+        self._borrow(project.common_dir)
 
     def _fill(self, staged: str, project: ProjectTree) -> None:
         repository = project.repository
@@ -117,14 +119,14 @@ class Trees:
         atomic.write_json(os.path.join(staged, _FROZEN), frozen.to_json(), durable=True)
         atomic.write(os.path.join(staged, "HEAD"), b"ref: refs/heads/none\n", durable=True)
 
-    def borrow(self, common_dir: str) -> None:
-        """Make the objects of another repository available."""
-        line = quoted(os.path.join(common_dir, "objects"))
+    def _borrow(self, common_dir: str | None) -> None:
+        """Make the objects of the user's repository available, and no others: git does not compare the
+        content of an object with its name."""
+        lines = quoted(os.path.join(common_dir, "objects")) + b"\n" if common_dir is not None else b""
         plain_path(self.path, os.path.dirname(self._alternates))
-        known = atomic.read_small(self._alternates, _READ_BYTES) or b""
-        if line not in known.split(b"\n"):
+        if (atomic.read_small(self._alternates, _READ_BYTES) or b"") != lines:
             os.makedirs(os.path.dirname(self._alternates), mode=0o700, exist_ok=True)
-            atomic.write(self._alternates, known + line + b"\n", durable=True)
+            atomic.write(self._alternates, lines, durable=True)
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -137,6 +139,25 @@ class Trees:
     def index_of(self, top: str) -> str:
         """The index file of a working tree. It is kept, so that unchanged files are not read again."""
         return os.path.join(self.indexes, sha256(os.fsencode(top))[:32])
+
+    def note_index(self, kept: str, index: str) -> None:
+        """Note the content of an index that is about to be kept."""
+        atomic.make_directory(os.path.dirname(self._notes))
+        atomic.make_directory(self._notes)
+        atomic.write(self._note(kept), _digest(index).encode(), durable=False)
+
+    def is_noted(self, kept: str) -> bool:
+        """Whether a kept index is as we left it."""
+        noted = atomic.read_small(self._note(kept), _READ_BYTES)
+        return noted is not None and noted.decode("ascii", "replace") == _digest(kept)
+
+    def has_noted(self, top: str) -> bool:
+        """Whether a snapshot of this working tree was taken before."""
+        kept = self.index_of(top)
+        return os.path.lexists(self._note(kept)) or os.path.lexists(kept)
+
+    def _note(self, kept: str) -> str:
+        return os.path.join(self._notes, os.path.basename(kept))
 
     def temporary(self, name: str) -> str:
         """A new path beside the indexes. An agent cannot guess it and put a link there."""
@@ -212,3 +233,15 @@ def quoted(path: str) -> bytes:
         return raw
     escaped = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"' + escaped + b'"'
+
+
+def _digest(path: str) -> str:
+    """The digest of a file; empty if there is none."""
+    try:
+        descriptor = files.open_regular(path)
+    except OSError:
+        return ""
+    try:
+        return digest_of(descriptor, os.fstat(descriptor).st_size).digest().hex()
+    finally:
+        os.close(descriptor)

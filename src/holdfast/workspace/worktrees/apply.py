@@ -6,6 +6,7 @@ import os
 from functools import partial
 
 from holdfast.errors import GitFailed, NotPossible
+from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
@@ -47,20 +48,25 @@ class Applied(Record):
     #: The commits were squashed, because some of them change files outside the scope that were reverted
     #: later.
     squashed: bool = False
+    #: Everything was in the project already, and the task did not show it.
+    was_there: bool = False
 
 
-def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
+def apply(packet: Packet, *, goal: str, as_patch: bool, is_recorded: bool = True) -> Applied:
     """Merge the worktree's HEAD into the branch of the main tree; or only patch the files.
 
     Raises NotPossible if the task works in place, if there is nothing to apply, or on a conflict. The main
-    tree is unchanged then.
+    tree is unchanged then. Work that is there already is an error only if that `is_recorded`: an `apply`
+    that was killed may have recorded nothing.
     """
     tree = complete_worktree(packet)
     # Not while another task writes in the main tree: the changes would be blamed on its agent.
     workspace_lock = lock.acquire(packet.home, tree.main, role="apply")
     try:
         with git.Session():
-            return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
+            if as_patch:
+                return _patch(packet, tree, is_recorded=is_recorded)
+            return _merge(packet, tree, goal, is_recorded=is_recorded)
     finally:
         workspace_lock.release()
 
@@ -83,7 +89,7 @@ def complete_worktree(packet: Packet) -> Worktree:
     return tree
 
 
-def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
+def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> Applied:
     main = worktree.main_of(tree)
     branch = git.text(git.run(["symbolic-ref", "-q", "--short", "HEAD"], of=main, allowed=(0, 1)))
     if not branch:
@@ -98,7 +104,18 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
     left_out = unmerged.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n", scope)
     old, head = git.head(main), worktree.head_of(tree)
     if old is None or head is None or worktree.is_ancestor(tree, head, old):
-        raise _nothing(packet, branch, left_out, tree)
+        if is_recorded or old is None or head is None or worktree.is_ancestor(tree, head, tree.commit):
+            raise _nothing(packet, branch, left_out, tree)
+        names = git.names(git.run(["diff", "--name-only", "-z", f"{tree.commit}...{head}"], of=main))
+        return Applied(
+            how="merge",
+            into=tree.main,
+            branch=branch,
+            commit=old,
+            paths=tuple(names),
+            left_out=tuple(left_out),
+            was_there=True,
+        )
     refuse_unseen(packet, tree, head, scope)
     _try_merge(tree, head)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
@@ -113,6 +130,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
             f"{source} cannot be merged into {branch}: {error}",
             hint="commit or stash the changes in the way, then apply again; nothing was changed",
         ) from error
+    failpoint("apply.merged")
     new = git.head(main)
     names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD"], of=main))
     return Applied(
@@ -162,6 +180,7 @@ def squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
             )
         git.run(["read-tree", "--reset", start], of=own)
         worktree.move_head(tree, start, head)
+        failpoint("apply.squashed")
         commits.put_index(own)
     return True
 
@@ -247,7 +266,7 @@ def _committer(main: git.Repository) -> dict[str, str]:
     return git.IDENTITY
 
 
-def _patch(packet: Packet, tree: Worktree) -> Applied:
+def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
     """Merge the trees in the task's own repository. Files are changed only if there is no conflict."""
     base = bases.require(packet)
     trees = Trees.of(packet)
@@ -276,15 +295,20 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     if not merged.tree:
         raise GitFailed(f"git merge-tree of {packet.task_id}: {merged.error}")
     paths = tuple(change.path for change in changed(trees, ours, merged.tree))
-    if not paths:
-        raise _nothing(packet, tree.main, left_out)
-    git.run(
-        ["apply", "--whitespace=nowarn", "--binary", "-"],
-        of=worktree.main_of(tree),
-        stdin=patch(trees, ours, merged.tree),
-    )
+    was_there = not paths
+    if was_there:
+        paths = tuple(change.path for change in changed(trees, base.base_tree, theirs))
+        if is_recorded or not paths:
+            raise _nothing(packet, tree.main, left_out)
+    else:
+        git.run(
+            ["apply", "--whitespace=nowarn", "--binary", "-"],
+            of=worktree.main_of(tree),
+            stdin=patch(trees, ours, merged.tree),
+        )
+        failpoint("apply.patched")
     atomic.write_json(packet.applied, {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
-    return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out)
+    return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out, was_there=was_there)
 
 
 def _too_large(trees: Trees, base: Base, tree: str) -> list[str]:

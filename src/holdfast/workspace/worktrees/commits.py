@@ -11,6 +11,7 @@ import os
 import re
 
 from holdfast import files
+from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.inside import plain_path
 from holdfast.workspace import git
@@ -92,6 +93,7 @@ def put_index(own: git.Repository) -> None:
     """Make the index of `own_index` that of the repository."""
     assert own.index is not None
     os.replace(own.index, os.path.join(own.git_dir, "index"))
+    failpoint("commits.index_put")
 
 
 def detach(repository: git.Repository, commit: str) -> None:
@@ -103,3 +105,14 @@ def end_merge(repository: git.Repository) -> None:
     """Forget the merge that a commit has finished."""
     for name in _OF_MERGE:
         atomic.forget(os.path.join(repository.git_dir, name))
+
+
+def end_finished_merge(repository: git.Repository) -> None:
+    """Forget a merge whose commit is made already: a kill came in between."""
+    merged = _merged(repository)
+    words = ["merge-base", "--is-ancestor"]
+    if merged and all(
+        git.call([*words, each, "HEAD"], of=repository, allowed=(0, 1, 128)).returncode == 0
+        for each in merged
+    ):
+        end_merge(repository)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import NotPossible
+from holdfast.errors import HoldfastError, NotPossible
+from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
@@ -16,7 +17,7 @@ from holdfast.workspace.worktrees import apply, submodules, unmerged, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.store.layout import Packet
+    from holdfast.store.layout import Home, Packet
     from holdfast.workspace.git.remote import Remote
     from holdfast.workspace.worktrees.worktree import Worktree
 
@@ -78,6 +79,7 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
         )
     if old != head:
         remotes.push(worktree.main_of(tree), place, commit=head, branch=tree.branch, instead_of=old)
+        failpoint("pr.pushed")
     names = git.names(git.run(["diff", "--name-only", "-z", tree.commit, head], of=worktree.main_of(tree)))
     return Pushed(
         branch=tree.branch,
@@ -102,11 +104,25 @@ def _is_ours(tree: Worktree, commit: str, head: str) -> bool:
     return commit in done.stdout.decode().split()
 
 
+def _projects(home: Home) -> set[str]:
+    """Where agents of this home have worked: the repositories of its tasks."""
+    found: set[str] = set()
+    for task_id in load.task_ids(home):
+        try:
+            project = load.read_manifest(home.packet(task_id)).get("project_dir")
+            repository = git.find(str(project)) if project else None
+        except (HoldfastError, OSError, ValueError):
+            continue  # one bad packet
+        if repository is not None:
+            found.add(repository.top)
+    return found
+
+
 def _check_place(packet: Packet, tree: Worktree, place: Remote, *, is_confirmed: bool) -> None:
     """An agent can write the repository's configuration, and so the address. Raises NotPossible."""
     if place.path is not None:
         real = os.path.realpath(place.path) + "/"
-        for root in (tree.main, tree.path, packet.home.path):
+        for root in (tree.main, tree.path, packet.home.path, *_projects(packet.home)):
             if real.startswith(os.path.realpath(root) + "/"):
                 raise NotPossible(
                     f"the remote {place.name} is in a directory of agents: {place.path}",

@@ -10,6 +10,7 @@ import os
 import shlex
 
 from holdfast.errors import NotPossible
+from holdfast.failpoints import failpoint
 from holdfast.store.inside import is_directory
 from holdfast.workspace import changed_files, git
 from holdfast.workspace.worktrees import commits as commits_of
@@ -108,6 +109,7 @@ def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list
     inner = submodules.within(tree)
     _refuse_nested(tree, uncommitted(tree), scope)
     left_inside = [path for place in inner for path in _commit_inside(tree, place, message, scope)]
+    commits_of.end_finished_merge(worktree.inside(tree))
     with commits_of.own_index(worktree.inside(tree)) as own:
         # Without the flags of its index there may be more.
         paths = changed_files.listed(own)
@@ -117,6 +119,7 @@ def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list
         if new is not None and old is not None:
             commits_of.put_index(own)
             worktree.move_head(tree, new, old)
+            failpoint("commits.head_moved")
             commits_of.end_merge(own)
     return sorted({*left_out, *left_inside})
 
@@ -137,6 +140,7 @@ def _commit_inside(tree: Worktree, place: str, message: str, scope: Scope | None
     repository = submodules.at(tree, place)
     if repository is None:
         return []
+    commits_of.end_finished_merge(repository)
     with commits_of.own_index(repository) as own:
         changed = changed_files.listed(own)
         left_out = set(outside(tree, [f"{place}/{path}" for path in changed], scope))

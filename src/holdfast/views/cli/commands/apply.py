@@ -54,13 +54,16 @@ def run(values: dict[str, Any]) -> int:
         )
     # A command line is not a commit title: it is long and may contain anything.
     goal = manifest.get("task_name") if manifest.get("agent") == "command" else manifest.get("goal")
-    applied = apply(packet, goal=goal or "", as_patch=values["patch"])
+    is_recorded = bool(manifest.get("applied"))
+    applied = apply(packet, goal=goal or "", as_patch=values["patch"], is_recorded=is_recorded)
     _record(packet, applied)
     if values["json"]:
         out.data({"schema": "holdfast.apply/1", "task_id": packet.task_id, **applied.to_json()})
         return 0
     files = amounts.plural(len(applied.paths), "file")
-    if applied.how == "merge":
+    if applied.was_there:
+        out.talk(f"the work of {packet.task_id} is in {applied.into} already: {files}")
+    elif applied.how == "merge":
         out.talk(f"merged {packet.task_id} into {applied.branch} of {applied.into}: {files}")
     else:
         out.talk(f"changed {files} in {applied.into}; nothing committed")

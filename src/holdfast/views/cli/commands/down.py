@@ -8,7 +8,7 @@ import signal
 from holdfast import clock, paths
 from holdfast.errors import DiskFull, HoldfastError, NotFound, Unanswered
 from holdfast.model.status import DOWN_COMMAND, ENDS, PARKED, Cause, Status
-from holdfast.packet import load
+from holdfast.packet import asker, load
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -50,6 +50,7 @@ def run(values: dict[str, Any]) -> int:
     """Write the flag durably, then stop the keeper."""
     process.require_proc()
     home = Home(paths.ensure_home(paths.home()))
+    asker.require_person(home, "stop the home")
     try:
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
     except DiskFull as error:

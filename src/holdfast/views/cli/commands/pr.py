@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.errors import CommandNotFound, NotPossible, UsageError
+from holdfast.failpoints import failpoint
 from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.packet import load
 from holdfast.store.layout import Home
@@ -140,6 +141,7 @@ def _open(forge: Forge, pushed: Pushed, values: dict[str, Any], *, title: str, b
         created = forge.create(
             pushed.branch, base=values["base"], title=title, body=body, draft=values["draft"]
         )
+        failpoint("pr.opened")
         return created, True
     forge.update(url, base=values["base"], title=title, body=body)
     return url, False

@@ -9,6 +9,7 @@ from holdfast import paths
 from holdfast.config import settings
 from holdfast.config.classes import CLASSES
 from holdfast.errors import NoSuchDirectory, NotFound, NotPossible, UsageError
+from holdfast.packet import asker
 from holdfast.pipeline.define import load_catalog, packet_template, written_packet
 from holdfast.pipeline.prompt import template
 from holdfast.store import audit, trust
@@ -73,6 +74,7 @@ def _list(*, as_json: bool) -> int:
 
 
 def _revoke(project: str, *, as_json: bool) -> int:
+    asker.require_person(Home(paths.home()), "revoke trust")
     if not trust.forget(project):
         raise NotFound(f"{project} was not trusted", hint="'holdfast trust --list' lists what is")
     _account("project.revoked", project)
@@ -96,6 +98,7 @@ def _trust(project: str, values: dict[str, Any]) -> int:
         return _result(project, parts, values, said="nothing to trust" if not parts else "already trusted")
     if not values["json"]:
         _show(project, parts, changes=news if known else None)
+    asker.require_person(Home(paths.home()), "trust a project")
     if not values["yes"] and not _is_confirmed():
         raise NotPossible(f"{project} was not trusted", hint="nothing has changed")
     trust.accept(project, parts, by=audit.whoami())

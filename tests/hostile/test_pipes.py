@@ -1,0 +1,60 @@
+"""A named pipe in the place of a file that git reads: git would wait for ever, and everybody who asks it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from tests.support.repos import Repo
+from tests.support.tasks import Task, holdfast, workspace
+
+pytestmark = pytest.mark.usefixtures("home")
+
+#: One call of git for which a command waits takes a second; a command makes several.
+WITHIN_S = 40.0
+
+
+def repository() -> Repo:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.commit("README.md")
+    return repo
+
+
+def asked(*words: str) -> subprocess.CompletedProcess[str]:
+    started_mono = time.monotonic()
+    done = holdfast(*words)
+    assert time.monotonic() - started_mono < WITHIN_S, words
+    return done
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
+def test_in_a_worktree_every_command_answers(name: str) -> None:
+    repo = repository()
+    work = f"mkdir d; echo y > d/c; mkfifo d/{name}"
+    task = Task.start("--id", "it", "--worktree", "--project", repo.path, "--", "sh", "-c", work)
+    task.wait_for("completed", within_s=60)
+    for words in (("show", "it"), ("report",)):
+        assert asked(*words).returncode == 0, words
+    for words in (("diff", "it"), ("apply", "it")):
+        done = asked(*words)
+        assert done.returncode != 0
+        said = " ".join(done.stderr.split())
+        assert f"d/{name} is a pipe, for which git would wait for ever" in said, said
+    assert asked("rm", "--force", "it").returncode == 0
+
+
+@pytest.mark.timeout(300)
+def test_in_the_project_a_later_task_ends() -> None:
+    repo = repository()
+    os.mkfifo(os.path.join(repo.path, ".gitignore"))
+    words = ("run", "--id", "it", "--accept", "true", "--max-retries", "0", "--project", repo.path)
+    done = asked(*words, "--", "true")
+    assert done.returncode != 0
+    assert Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it")).status() not in (
+        "spawning",
+        "completing",
+    )
