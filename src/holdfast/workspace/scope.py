@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from holdfast.packet import load
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Characters that have a meaning in a pattern.
 _SPECIAL = "\\*?[] !#"
+#: What pathspec makes of `*`, of `/**` before a slash, and of `**/` at the beginning.
+_STAR, _FOLDERS, _ANYWHERE = "[^/]*", "(?:/.+)?", "^(?:.+/)?"
 
 
 class Scope:
@@ -60,7 +63,32 @@ def compiled(patterns: Iterable[str]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec  # a snapshot only needs patterns as text
 
     # Another backend, which pathspec would choose if it is installed, fails on names that are not UTF-8.
-    return GitIgnoreSpec.from_lines(patterns, backend="simple")
+    found = GitIgnoreSpec.from_lines(patterns, backend="simple")
+    for pattern in found.patterns:
+        regex = getattr(pattern, "regex", None)
+        if regex is not None and (text := _without_backtracking(regex.pattern)) != regex.pattern:
+            pattern.regex = re.compile(text)  # pyright: ignore[reportAttributeAccessIssue]
+    return found
+
+
+def _without_backtracking(regex: str) -> str:
+    """The same expression of pathspec, in which a wildcard that another one follows takes the first match.
+
+    That is enough: what is left for the next one only gets shorter. Otherwise the time grows with the power
+    of the wildcards, and a packet could stop its runner for ever.
+    """
+    first, *rest = regex.split(_STAR)
+    parts = [first]
+    for at, piece in enumerate(rest):
+        is_followed = at + 1 < len(rest) and "/" not in piece and "(?" not in piece
+        parts.append(f"(?>[^/]*?{piece})" if is_followed else _STAR + piece)
+    first, *rest = "".join(parts).split(_FOLDERS)
+    if not rest:
+        return first
+    if first.startswith(_ANYWHERE):
+        first = f"^(?>(?:.+?/)??{first[len(_ANYWHERE) :]}(?=/))"
+    parts = [first, *(f"(?>(?:/.+?)??{piece}(?=/))" for piece in rest[:-1]), _FOLDERS + rest[-1]]
+    return "".join(parts)
 
 
 # ── patterns as text, for git ───────────────────────────────────────────────
