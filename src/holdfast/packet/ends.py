@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 from holdfast import files, quick_json
-from holdfast.errors import HoldfastError
 from holdfast.store import seals
 
 TYPE_CHECKING = False
@@ -25,8 +24,8 @@ _DIGEST_BYTES = 64 << 20
 _MOVED = b'"type":"task.moved"'
 
 
-def confirms(packet: Packet, status: str) -> bool:
-    """Whether the journal ends with this status. For a task without a runner."""
+def confirms(packet: Packet, status: str) -> bool | None:
+    """Whether the journal ends with this status; None if all of it must be read. For a task without a runner."""
     try:
         sealed = seals.last_two(packet.seals)
         descriptor = files.open_regular(packet.journal)
@@ -41,7 +40,7 @@ def confirms(packet: Packet, status: str) -> bool:
         return False
     finally:
         os.close(descriptor)
-    return last == status if last is not None else _folded(packet, status)
+    return last == status if last is not None else None
 
 
 def _genuine(descriptor: int, size: int, sealed: tuple[Seal, Seal]) -> int | None:
@@ -71,12 +70,3 @@ def _last_move(descriptor: int, end: int) -> str | None:
         if isinstance(event, dict) and event.get("type") == "task.moved":  # pyright: ignore[reportUnknownMemberType]
             return str(event.get("new"))  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
     return None
-
-
-def _folded(packet: Packet, status: str) -> bool:
-    from holdfast.packet import load
-
-    try:
-        return load.fold(packet).status == status
-    except HoldfastError:
-        return False

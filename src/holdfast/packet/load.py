@@ -103,7 +103,9 @@ def has_ended_as(packet: Packet, status: str) -> bool:
     if not locks.is_held(packet.runner_lock):
         from holdfast.packet import ends
 
-        return ends.confirms(packet, status)
+        said = ends.confirms(packet, status)
+        if said is not None:
+            return said
     try:
         return fold(packet).status == status
     except HoldfastError:
