@@ -25,7 +25,7 @@ _MOVED = b'"type":"task.moved"'
 
 
 def confirms(packet: Packet, status: str) -> bool | None:
-    """Whether the journal ends with this status; None if all of it must be read. For a task without a runner."""
+    """Whether the journal of a task without a runner ends with this status; None: all of it must be read."""
     try:
         sealed = seals.last_two(packet.seals)
         descriptor = files.open_regular(packet.journal)
