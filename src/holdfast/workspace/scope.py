@@ -67,7 +67,7 @@ def compiled(patterns: Iterable[str]) -> GitIgnoreSpec:
     for pattern in found.patterns:
         regex = getattr(pattern, "regex", None)
         if regex is not None and (text := _without_backtracking(regex.pattern)) != regex.pattern:
-            pattern.regex = re.compile(text)  # pyright: ignore[reportAttributeAccessIssue]
+            pattern.regex = re.compile(text)
     return found
 
 
