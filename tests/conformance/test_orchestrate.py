@@ -55,7 +55,7 @@ def test_orchestrate(crew: Crew, home: str, monkeypatch: pytest.MonkeyPatch) -> 
             # From here on it is the agent that holdfast has brought back.
             *turns(start, range(half, TASKS + 1)),
             tool(_name("wait"), {"tasks": [_id(ASKING)], "timeout_s": 40}),
-            tool(_name("say"), {"task": _id(ASKING), "verb": "answer", "text": ANSWER}),
+            tool(_name("say"), {"task": _id(ASKING), "verb": "answer", "message": ANSWER}),
             tool(_name("wait"), {"labels": LABELS, "until": "all", "timeout_s": 50}),
             *turns(show, range(1, TASKS + 1)),
             text("All parts are fine."),
@@ -76,7 +76,7 @@ def test_orchestrate(crew: Crew, home: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert [one["answer"] for one in _child(ASKING).manifest()["answers"]] == [ANSWER]
     read = [result.text for result in tool_results(server.conversations()[-1])]
     # The tenth was started by its first life: said again, it is refused.
-    assert sum("there is a task nightly-10" in one or "exists" in one for one in read) == 1, read
+    assert sum("(duplicate-task, exit 2)" in one for one in read) == 1, read
     for number in range(1, TASKS + 1):
         assert any(f"part {number} is fine" in one for one in read), number
     size = sum(len(one.encode()) for one in read)
