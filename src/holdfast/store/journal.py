@@ -241,13 +241,12 @@ class Journal:
         if is_intact and is_ours and seen[2] == self.size:
             self._seen = seen  # a link, another mode: the content is ours
             return
+        reason = "somebody else wrote to the journal while the task ran; nothing of it counts"
         if is_intact and not is_ours and self.size < files.MAX_BYTES:
-            self._put_back()
-        raise ForgedJournal(
-            "somebody else wrote to the journal while the task ran; nothing of it counts", hint=FORGED_HINT
-        )
+            self._put_back(reason)
+        raise ForgedJournal(reason, hint=FORGED_HINT)
 
-    def _put_back(self) -> None:
+    def _put_back(self, reason: str) -> None:
         """Restore what we wrote, which we have open. The next runner, or this one, starts from it."""
         data = os.pread(self.descriptor, self.size, 0)
         try:
@@ -257,6 +256,9 @@ class Journal:
         else:
             # A copy: if we are killed now, the task still has a journal, from which a runner can start.
             atomic.write(atomic.free_name(f"{self.path}.forged"), found, durable=True)
+        if self._seals is not None:
+            # Then nothing in the journal shows it: we may be killed before we have recorded it.
+            self._seals.note_forgery(reason, 0)
         failpoint("journal.put_aside")
         atomic.write(self.path, data, durable=True)
 
