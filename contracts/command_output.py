@@ -166,6 +166,14 @@ _DEMO = of_fields(
 )
 #: The fields of the adapter's capabilities are there too.
 _AGENT = of_fields({"agent": TEXT, "path": or_null(TEXT)})
+_SHARE = of_fields(
+    {
+        "task_id": {"type": "string", "pattern": TASK_ID},
+        "path": TEXT,
+        "bytes": COUNT,
+        "left_out": {**TEXTS, "description": "what the file does not have, in words"},
+    }
+)
 _NEW = of_fields({"task_id": {"type": "string", "pattern": TASK_ID}, "path": TEXT})
 _PROBLEM = of_fields({"file": TEXT, "line": COUNT, "path": TEXT, "message": TEXT, "hint": TEXT})
 _PIPELINES = of_fields(
@@ -701,5 +709,6 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "replay": (_REPLAY, "facts: a task as it was at each moment"),
     "changes": (_CHANGES, "facts: tasks that changed"),
     "apply": (_APPLY, "apply --json: the changes that were applied"),
+    "share": (_SHARE, "share --json: the file that was written"),
     "pr": (_PR, "pr --json: what was pushed, and the pull request"),
 }

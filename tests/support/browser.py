@@ -47,6 +47,18 @@ def browsing(served: Served, name: str, *, relay: int | None = None) -> Iterator
 
 
 @contextmanager
+def from_file(path: str, name: str, query: str = "") -> Iterator[tuple[Page, list[str]]]:
+    """A page from a file, and the addresses that it requests: the list grows. Fails as `browsing` does."""
+    with _context(name) as context:
+        requested: list[str] = []
+        context.on("request", lambda request: requested.append(request.url))
+        page = context.new_page()
+        page.goto(f"file://{path}{query}")
+        page.wait_for_selector("main h1", timeout=WITHIN_MS)
+        yield page, requested
+
+
+@contextmanager
 def _context(name: str, *arguments: str) -> Iterator[BrowserContext]:
     chromium = program()
     from playwright.sync_api import sync_playwright

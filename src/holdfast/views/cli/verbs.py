@@ -30,6 +30,7 @@ SECTIONS = {
         "diff",
         "apply",
         "pr",
+        "share",
         "rm",
     ),
     "This home": (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidPattern
 from holdfast.packet import load, metrics
-from holdfast.redact import Redactor
+from holdfast.redact import Redactor, WithholdingRedactor
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 
@@ -27,7 +27,7 @@ class EventReader:
 
     def __init__(self, packet: Packet, *, offset: int = 0) -> None:
         self._packet = packet
-        self._redact = _redactor(packet)
+        self._redact = redactor(packet)
         #: Bytes of the journal that were read: where the next event begins.
         self.offset = offset
 
@@ -63,17 +63,22 @@ class EventReader:
             return False
 
 
-def _redactor(packet: Packet) -> Redactor:
+def redactor(packet: Packet) -> Redactor:
     """Masks the values that the task had. An ended task's are gone, so those of this environment are used."""
     env: dict[str, str] = dict(os.environ)
     names: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
     try:
         kept = (atomic.read_json(packet.env) or {}).get("env")
         env |= kept if isinstance(kept, dict) else {}
-        names = load.fold(packet).spec.env
+        spec = load.fold(packet).spec
+        names, patterns = spec.env, spec.pipeline.redaction_patterns if spec.pipeline else ()
     except (HoldfastError, OSError, ValueError):
         pass  # damaged: what can be recognized by its shape is masked
-    return Redactor(env, names)
+    try:
+        return Redactor(env, names, patterns)
+    except InvalidPattern as error:  # of an earlier version: any text may have a match
+        return WithholdingRedactor(f"security.redaction_patterns cannot be applied: {error}")
 
 
 def _without_secrets(value: Any, redact: Redactor) -> Any:

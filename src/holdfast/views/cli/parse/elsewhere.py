@@ -41,6 +41,8 @@ VERBS = {
     "usage": "holdfast metrics",
     "stats": "holdfast metrics",
     "history": "holdfast ls --all', or 'holdfast audit",
+    "export": "holdfast share', or 'holdfast events TASK --export FILE",
+    "publish": "holdfast share",
     "merge": "holdfast apply",
     "patch": "holdfast diff",
     "agents": "holdfast agent list",
