@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup tools demo test check lint types layers quick format requirements crash \
 	mutants hostile chaos chaos-smoke \
-	conformance conformance-smoke conformance-setup mcp-setup bench clean distclean
+	conformance conformance-smoke conformance-setup mcp-setup screenshots bench clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,14 +30,14 @@ help:  ## Show this list
 
 setup: $(STAMP) tools  ## Make .venv with everything for development
 
-# holdfast alone, without the development tools.
+# holdfast and its web view, which the demo ends with, without the development tools.
 $(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11; hint: make PYTHON=python3.12 setup" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 		|| { rm -rf $(VENV); echo "error: no venv module; hint: apt-get install python3-venv" >&2; exit 1; }
 	@echo "setting up $(VENV)"
-	@$(BIN)/pip install --quiet --editable .
+	@$(BIN)/pip install --quiet --editable '.[web]'
 	@touch $@
 
 $(STAMP): pyproject.toml $(CORE)
@@ -109,6 +109,9 @@ conformance-setup: setup  ## Install the pinned CLIs (npm, 1.7 GB)
 
 mcp-setup: setup  ## Install the official MCP clients and axe-core for tests
 	@$(BIN)/python -m tests.support.mcp_setup
+
+screenshots: setup  ## Write the pictures of the README
+	$(BIN)/python -m tests.screenshots $(ARGS)
 
 bench: setup  ## Measure, next to a baseline built in the same run
 	$(BIN)/python -m benchmarks $(ARGS)

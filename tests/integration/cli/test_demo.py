@@ -189,6 +189,27 @@ def test_the_command_that_removes_the_files_can_be_copied(home: str) -> None:
     assert f"  rm -r '{folder}'" in done.stdout
 
 
+def test_it_ends_with_a_command_that_opens_its_task_in_a_browser(home: str) -> None:
+    folder = os.path.join(os.path.dirname(home), "my demo")
+    done = holdfast("demo", "--home", folder)
+    assert done.returncode == 0, done.stderr
+    title, _, command = done.stdout.rpartition("in a browser:\n")
+    assert title
+    # As a person pastes it; `holdfast` may not be on the path of a test.
+    words = command.replace("python -m holdfast", "holdfast").replace(
+        "holdfast serve", '"$0" -m holdfast serve'
+    )
+    argv = ["sh", "-c", f"{words.strip()} --port 0", sys.executable]
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline()
+        os.killpg(server.pid, signal.SIGINT)
+    assert f"/task/{packet_of(folder).id}#" in address
+    assert processes.marked(folder) == []
+
+
 def test_a_demo_that_goes_wrong_fails_and_says_what(home: str) -> None:
     """The agent is killed once more, so it needs three attempts instead of the claimed two."""
     folder = folder_of(home)

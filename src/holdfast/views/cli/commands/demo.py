@@ -142,6 +142,18 @@ def _print_next_steps(folder: str, facts: dict[str, Any]) -> None:
     ):
         print(f"  {program + ' ' + words:46} {meaning}".rstrip())
     print(f"  {shlex.join(['rm', '-r', folder]):46} remove these files")
+    home_path = shlex.quote(os.path.join(folder, "home"))
+    print("\nSee what happened to this task in a browser:")
+    if not _has_web():
+        print("  pip install 'holdfast[web]'")
+    print(f"  HOLDFAST_HOME={home_path} \\\n      {program} serve {facts['task_id']}")
+
+
+def _has_web() -> bool:
+    """Whether what `serve` needs is installed."""
+    from importlib.util import find_spec
+
+    return find_spec("starlette") is not None and find_spec("uvicorn") is not None
 
 
 def _program() -> str:

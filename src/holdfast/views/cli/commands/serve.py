@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import NotPossible, UsageError
+from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse.command_spec import Command, Option
+from holdfast.views.cli.parse.command_spec import Argument, Command, Option
 from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="serve",
     summary="Show tasks in a browser.",
-    description="Starts a server for this machine alone and prints an address. The address works once: it "
+    description="Starts a server for this machine alone and prints an address: of all tasks, or of TASK. The "
+    "address works once: it "
     "lets one tab in, which can open others. Enter prints another. Ctrl-C ends the server; tasks go on. "
     "Needs 'holdfast[web]'.",
-    examples=("holdfast serve", "holdfast serve --port 8000 --read-only"),
+    examples=(
+        "holdfast serve",
+        "holdfast serve 20260131-fix",
+        "holdfast serve --port 8000 --read-only",
+    ),
+    arguments=(Argument(dest="task", metavar="[TASK]", required=False, completes="task"),),
     options=(
         Option(flags=("--port",), dest="port", metavar="N", help="The port (8733, or a free one)."),
         Option(
@@ -45,6 +52,8 @@ def run(values: dict[str, Any]) -> int:
     address, port = values["address"] or _LOOPBACK[0], _port(values["port"])
     if values["read_only"] and values["allow_actions"]:
         raise UsageError("--read-only and --allow-actions exclude each other", hint="give one of them")
+    home = Home(paths.ensure_home(paths.home()))
+    task_id = load.find(home, values["task"], archived=True).task_id if values["task"] else ""
     try:
         from holdfast.views.web import server
     except ImportError as error:
@@ -58,13 +67,13 @@ def run(values: dict[str, Any]) -> int:
     is_read_only = values["read_only"] or not (is_local or values["allow_actions"])
     if is_read_only:
         out.talk("read-only: pages can look, and change nothing")
-    home = Home(paths.ensure_home(paths.home()))
-    server.serve(home, listening, is_read_only=is_read_only, tell=_tell)
+    server.serve(home, listening, is_read_only=is_read_only, tell=lambda address: _tell(address, task_id))
     return 0
 
 
-def _tell(address: str) -> None:
-    print(address, flush=True)
+def _tell(address: str, task_id: str) -> None:
+    # The token is in the fragment, whatever the page.
+    print(address.replace("/#", f"/task/{task_id}#") if task_id else address, flush=True)
     out.talk("open this address (it works once; Enter prints another, Ctrl-C ends the server)")
 
 
