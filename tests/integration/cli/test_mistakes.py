@@ -230,7 +230,7 @@ WRONG = [
     ("archive --older-than 3", "'holdfast ls --state completed' lists completed tasks"),
     ("metrics --since yesterday", "'holdfast report --since 24h' looks back a day"),
     ("metrics --since 24", "'holdfast report --since 24h' looks back a day"),
-    ("share", "missing TASK"),
+    ("share", "for example: holdfast share 20260131-fix"),
     ("share done -o - --json", "give one of them"),
     ("share done -o nowhere/x.html", "create it, or choose another file"),
     ("export done", "did you mean 'holdfast share', or 'holdfast events TASK --export FILE'?"),
