@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -291,3 +292,32 @@ def test_a_phone_and_the_keyboard(served: Served) -> None:
             page.locator("main h1").wait_for()
             wide = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{address} is {wide} pixels too wide"
+
+
+def test_a_board_of_a_thousand_tasks(served: Served, home: str) -> None:
+    """Shown within 1 s; here with room for a busy machine."""
+    first = Task.shell('echo "go on?" > "$INTERRUPT_FILE"; sleep 60', "--id", "t0000")
+    first.wait_for("interrupted")
+    journal, manifest = first.read("events.jsonl"), first.manifest()
+    for number in range(1, 1000):
+        folder = os.path.join(home, "tasks", f"t{number:04d}")
+        os.makedirs(folder)
+        for name, data in (
+            ("events.jsonl", journal),
+            (
+                "manifest.json",
+                json.dumps({**manifest, "task_id": f"t{number:04d}", "tmpdir": folder}).encode(),
+            ),
+        ):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(data)
+    with browsing(served, "many") as page:
+        rows = page.locator("tbody tr:not(.group)")
+        page.locator("tr", has_text="t0999").wait_for()
+        begun = time.monotonic()
+        page.reload()
+        page.locator("tr", has_text="t0999").first.wait_for()
+        took_s = time.monotonic() - begun
+        assert rows.count() == 1000
+        print(f"board of 1,000 tasks: {took_s:.2f} s")
+        assert took_s < 4

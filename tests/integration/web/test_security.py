@@ -218,33 +218,48 @@ def test_files_of_a_packet_are_those_of_the_list(served: Served) -> None:
         assert served.ask("GET", f"/api/tasks/{task_id}/log")[0] in (400, 404), task_id
 
 
-def test_no_command_and_no_full_permissions(served: Served, home: str) -> None:
-    served.enter()
-    project = {"project": workspace(), "prompt": "do it"}
-    for fields in (
-        {**project, "agent": "claude", "permissions": "full"},
-        {**project, "agent": "claude", "yolo": True},
-        {**project, "agent": "command", "command": ["id"]},
-        {**project, "agent": "command"},
-        {**project, "command": ["id"]},
-        {**project, "agent": "claude", "accept": ["id"]},
-        {**project, "agent": "claude", "env": ["PATH"]},
-        {**project, "agent": "claude", "file": "/etc/passwd"},
-        {**project, "agent": "claude", "packet": "/tmp"},
-        {**project, "agent": "claude", "option": ["x=y"]},
-        {**project, "agent": "claude", "trust_project": True},
-        {**project, "agent": ["claude"]},
-        {**project, "agent": "nobody"},
-        {**project, "agent": "claude", "permissions": ["full"]},
-        {**project, "agent": "claude", "labels": "x"},
-        {**project, "agent": "claude", "budget_usd": "1e999"},
-        {**project, "agent": "claude", "budget_usd": "nan"},
-        {**project, "agent": "claude", "max_turns": True},
-        {**project, "agent": "claude", "prompt": "x\0"},
-        {"project": "relative", "prompt": "x", "agent": "claude"},
+def test_no_command_and_no_full_permissions(home: str) -> None:
+    folder = os.path.join(os.path.dirname(home), "bin")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "claude"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexit 0\n")
+    os.chmod(os.path.join(folder, "claude"), 0o755)
+    with serving(env={"PATH": f"{folder}:{os.environ['PATH']}"}) as served:
+        served.enter()
+        _choose_what_is_refused(served, home)
+
+
+def _choose_what_is_refused(served: Served, home: str) -> None:
+    project = {"project": workspace(), "prompt": "do it", "agent": "claude"}
+    status, told = served.post("/api/tasks", {"check": True, "fields": project})
+    assert status == 200, told
+    # Each for this field, and for no other reason.
+    for name, value in (
+        ("permissions", "full"),
+        ("permissions", ["full"]),
+        ("yolo", True),
+        ("agent", "command"),
+        ("agent", "nobody"),
+        ("agent", ["claude"]),
+        ("agent", ""),
+        ("command", ["id"]),
+        ("accept", ["id"]),
+        ("env", ["PATH"]),
+        ("env_file", "/etc/passwd"),
+        ("file", "/etc/passwd"),
+        ("packet", "/tmp"),
+        ("option", ["x=y"]),
+        ("trust_project", True),
+        ("project", "relative"),
+        ("labels", "x"),
+        ("budget_usd", "1e999"),
+        ("budget_usd", "nan"),
+        ("max_turns", True),
+        ("prompt", "x\0"),
     ):
-        status, told = served.post("/api/tasks", {"fields": fields})
-        assert status == 400, told
+        status, told = served.post("/api/tasks", {"fields": {**project, name: value}})
+        assert status == 400, (name, told)
+        assert list(told["problems"]) == [name], told
     for verb in ("exec", "rm", "run", "apply", "amend", "__class__", "file"):
         assert served.ask("POST", f"/api/tasks/x/{verb}", {})[0] == 404
     assert not os.listdir(os.path.join(home, "tasks")) if os.path.isdir(os.path.join(home, "tasks")) else True

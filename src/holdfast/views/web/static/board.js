@@ -127,7 +127,7 @@ export function Board() {
       : isBoard
         ? html`<div class="columns">${groups.map((group) => html`<section key=${group} aria-label=${TITLES[group]}><h2>${TITLES[group]} <span class="num">${members.get(group).length}</span></h2>
             ${members.get(group).map((row) => html`<${Card} key=${row.task_id} row=${row} isChosen=${row.task_id === chosen} />`)}</section>`)}</div>`
-        : html`<div class="scroll"><table class="tasks">
+        : html`<div class="scroll" tabindex="0"><table class="tasks">
             <thead><tr><th>Task</th><th>State</th><th class="opt">Agent</th><th class="opt">Stage</th><th class="right">Elapsed</th><th class="right opt">Tokens</th><th class="right opt">Cost</th><th class="last">Last line</th></tr></thead>
             ${shown.map((group) => html`<tbody key=${group}><tr class="group"><th colspan="8" scope="rowgroup">${TITLES[group]} <span class="num">${members.get(group).length}</span></th></tr>
               ${members.get(group).map((row) => html`<${Row} key=${row.task_id} row=${row} isChosen=${row.task_id === chosen} />`)}</tbody>`)}

@@ -37,7 +37,7 @@ function File({ file }) {
     <header class="row"><button type="button" class="ghost" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>${isOpen ? "▾" : "▸"}</button>
       <code class="path">${plain(file.old_path ? `${file.old_path} → ${file.path}` : file.path)}</code><span class="pill">${file.kind}</span>${file.is_symlink && html`<span class="pill">link</span>`}
       <span class="grow"></span>${file.added != null && html`<span class="plus num">+${file.added}</span><span class="minus num">−${file.deleted}</span>`}</header>
-    ${isOpen && (file.left_out ? html`<p class="quiet pad">${WHY[file.left_out] || file.left_out}</p>` : html`<div class="scroll"><table class="split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup><tbody>
+    ${isOpen && (file.left_out ? html`<p class="quiet pad">${WHY[file.left_out] || file.left_out}</p>` : html`<div class="scroll" tabindex="0"><table class="split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup><tbody>
       ${file.hunks.map((hunk) => html`<tr class="hunk"><td colspan="4">@@ −${hunk.old_start},${hunk.old_lines} +${hunk.new_start},${hunk.new_lines} @@ ${plain(hunk.section)}</td></tr>
         ${pairs(hunk).map(([one, other]) => html`<tr><${Side} side=${one} /><${Side} side=${other} /></tr>`)}`)}
     </tbody></table>${file.cut_lines > 0 && html`<p class="quiet pad">${file.cut_lines} lines were cut</p>`}</div>`)}

@@ -37,7 +37,7 @@ function node(token) {
       return html`<${Tag}>${token.items.map((item) => html`<li>${item.task && (item.checked ? "☑ " : "☐ ")}${many(item.tokens)}</li>`)}<//>`;
     }
     case "checkbox": return null;
-    case "table": return html`<div class="scroll"><table><thead><tr>${token.header.map((cell) => html`<th>${many(cell.tokens)}</th>`)}</tr></thead>
+    case "table": return html`<div class="scroll" tabindex="0"><table><thead><tr>${token.header.map((cell) => html`<th>${many(cell.tokens)}</th>`)}</tr></thead>
       <tbody>${token.rows.map((row) => html`<tr>${row.map((cell) => html`<td>${many(cell.tokens)}</td>`)}</tr>`)}</tbody></table></div>`;
     case "link": {
       const href = safe(token.href);

@@ -38,14 +38,14 @@ function Days({ days }) {
     <section class="card plot"><h2>Cost per day</h2><${Plot} label="Cost per day" data=${spent} options=${one("Cost", "--ask", dollars, 60)} /></section>
     <section class="card plot"><h2>Tokens per day</h2><${Plot} label="Tokens per day" data=${used} options=${one("Tokens", "--go", count, 56)} /></section>
     </div>
-    <details class="card pad"><summary>Days as a table</summary><div class="scroll"><table><thead><tr><th>Day (UTC)</th><th class="right">Completed</th><th class="right">Failed</th><th class="right">Tokens</th><th class="right">Cost</th><th class="right">Work</th></tr></thead><tbody>
+    <details class="card pad"><summary>Days as a table</summary><div class="scroll" tabindex="0"><table><thead><tr><th>Day (UTC)</th><th class="right">Completed</th><th class="right">Failed</th><th class="right">Tokens</th><th class="right">Cost</th><th class="right">Work</th></tr></thead><tbody>
       ${[...days].reverse().map((each) => html`<tr key=${each.day}><td>${each.day}</td><td class="right num">${each.completed}</td><td class="right num">${each.failed}</td><td class="right num">${count(each.tokens)}</td><td class="right num">${dollars(each.cost_usd)}</td><td class="right num">${duration(each.active_s)}</td></tr>`)}</tbody></table></div></details>`;
 }
 // Days are those of UTC, also where the browser is elsewhere.
 const utc = (at) => { const date = new Date(at * 1000); return new Date(date.getTime() + date.getTimezoneOffset() * 60000); };
 
 function Agents({ agents }) {
-  return html`<section class="card pad"><h2>Agents</h2><div class="scroll"><table class="agents"><thead><tr><th>Agent</th><th class="right">Tasks</th><th class="right">Completed</th><th class="right">Retries</th><th class="right">Median</th><th class="right">Tokens</th><th class="right">Cost</th></tr></thead><tbody>
+  return html`<section class="card pad"><h2>Agents</h2><div class="scroll" tabindex="0"><table class="agents"><thead><tr><th>Agent</th><th class="right">Tasks</th><th class="right">Completed</th><th class="right">Retries</th><th class="right">Median</th><th class="right">Tokens</th><th class="right">Cost</th></tr></thead><tbody>
     ${agents.map((each) => html`<tr key=${each.agent}><td>${plain(each.agent) || "–"}</td><td class="right num">${each.tasks}</td><td class="right num">${each.ended ? share(each.completed / each.ended) : "–"}</td><td class="right num">${each.retries}</td>
       <td class="right num">${duration(each.median_s)}</td><td class="right num">${count(each.input_tokens + each.output_tokens)}</td><td class="right num">${dollars(each.cost_usd)}</td></tr>`)}</tbody></table></div></section>`;
 }

@@ -20,7 +20,7 @@ export function Gates({ gates }) {
 export function Attempts({ attempts, id, chosen }) {
   const [pair, setPair] = useState([]);
   const toggle = (number) => setPair(pair.includes(number) ? pair.filter((each) => each !== number) : [...pair, number].slice(-2));
-  return html`<div class="scroll"><table class="attempts"><thead><tr><th><span class="hidden">Compare</span></th><th>No</th><th>Stage</th><th>What</th><th>State</th><th class="right">Lived</th><th class="right">Tokens</th><th class="right">Cost</th><th>End</th></tr></thead><tbody>
+  return html`<div class="scroll" tabindex="0"><table class="attempts"><thead><tr><th><span class="hidden">Compare</span></th><th>No</th><th>Stage</th><th>What</th><th>State</th><th class="right">Lived</th><th class="right">Tokens</th><th class="right">Cost</th><th>End</th></tr></thead><tbody>
     ${attempts.map((each) => html`<tr class=${each.number === chosen ? "chosen" : ""}><td>${each.kind === "agent" && html`<input type="checkbox" aria-label=${`Compare attempt ${each.number}`} checked=${pair.includes(each.number)} onChange=${() => toggle(each.number)} />`}</td>
       <td class="num">${each.number}</td><td>${plain(each.stage)}</td><td>${each.kind === "agent" ? `${each.agent} (${each.mode})` : each.kind}</td><td>${each.outcome || each.state}</td>
       <td class="right num">${duration(each.lived_s)}</td><td class="right num">${tokens(each)}</td><td class="right num">${dollars(each.cost_usd)}</td><td title=${plain(each.detail)}>${plain(each.detail).slice(0, 120)}</td></tr>`)}
@@ -59,5 +59,5 @@ const value = (each) => (typeof each === "string" ? each : JSON.stringify(each))
 const words = (event) => Object.entries(event).filter(([name, each]) => !SKIP.has(name) && each != null && each !== "" && each !== false).map(([name, each]) => `${name}=${value(each)}`).join("  ");
 
 export function Events({ events }) {
-  return html`<div class="scroll"><table class="events"><tbody>${events.slice(-1000).reverse().map((event) => html`<tr key=${event.id}><td class="num" title=${event.at}>${clock(event.at)}</td><td><b>${plain(event.type)}</b></td><td class="last">${plain(words(event)).slice(0, 600)}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0"><table class="events"><tbody>${events.slice(-1000).reverse().map((event) => html`<tr key=${event.id}><td class="num" title=${event.at}>${clock(event.at)}</td><td><b>${plain(event.type)}</b></td><td class="last">${plain(words(event)).slice(0, 600)}</td></tr>`)}</tbody></table></div>`;
 }

@@ -22,7 +22,7 @@ function Waiting({ waiting, at }) {
 }
 
 function Items({ items, left_out }) {
-  return html`<div class="scroll"><table class="tasks queue"><thead><tr><th class="right">No</th><th>Task</th><th>State</th><th class="opt">Agent</th><th class="opt">Pool</th><th class="right opt">Priority</th><th>Waits for</th><th class="opt">Since</th></tr></thead><tbody>
+  return html`<div class="scroll" tabindex="0"><table class="tasks queue"><thead><tr><th class="right">No</th><th>Task</th><th>State</th><th class="opt">Agent</th><th class="opt">Pool</th><th class="right opt">Priority</th><th>Waits for</th><th class="opt">Since</th></tr></thead><tbody>
     ${items.map((item, number) => html`<tr key=${item.task_id} class="tone-${TONES[item.state] || "quiet"}"><td class="right num">${number + 1}</td><td class="name"><${Task} id=${item.task_id} name=${item.task_name} /></td>
       <td><span class="state tone-${TONES[item.state] || "quiet"}"><i></i>${plain(item.state)}</span></td><td class="opt">${plain(item.agent) || "–"}</td><td class="opt">${plain(item.pool)}</td><td class="right num opt">${item.front ? "first" : item.priority}</td>
       <td class="why">${plain(item.waits) || "its turn"}${item.lost > 0 && html` <small class="quiet">lost ${item.lost} times</small>`}</td><td class="opt">${moment(item.added_at)}</td></tr>`)}
@@ -31,7 +31,7 @@ function Items({ items, left_out }) {
 
 function Schedules({ schedules }) {
   if (!schedules.length) return null;
-  return html`<section class="card pad"><h2>Schedules</h2><div class="scroll"><table><thead><tr><th>Name</th><th>Every</th><th>Agent</th><th>Next</th><th>Last</th></tr></thead><tbody>
+  return html`<section class="card pad"><h2>Schedules</h2><div class="scroll" tabindex="0"><table><thead><tr><th>Name</th><th>Every</th><th>Agent</th><th>Next</th><th>Last</th></tr></thead><tbody>
     ${schedules.map((each) => html`<tr key=${each.name}><td>${plain(each.name)}</td><td>${plain(each.every)}</td><td>${plain(each.agent)}</td><td>${moment(each.next_at)}</td><td>${moment(each.last_at)}</td></tr>`)}</tbody></table></div></section>`;
 }
 
@@ -40,7 +40,7 @@ export function QueueView({ found }) {
   const { items, counts, obstacles, schedules, left_out, waiting, at } = found;
   const isPaused = found.paused.length > 0;
   return html`<div class="bar"><h1>Queue</h1><div class="counts">${Object.entries(counts).map(([state, number]) => html`<span class="count"><b class="num">${number}</b> ${plain(state)}</span>`)}</div></div>
-    ${obstacles.length > 0 && html`<ul class="attention" role="status">${obstacles.map((each) => html`<li>${plain(each)}</li>`)}</ul>`}
+    ${obstacles.length > 0 && html`<div class="attention" role="status"><ul>${obstacles.map((each) => html`<li>${plain(each)}</li>`)}</ul></div>`}
     <${Waiting} waiting=${waiting} at=${at} />
     ${items.length ? html`<${Items} items=${items} left_out=${left_out} />` : html`<${Empty} title="The queue is empty"><p>Add a task with <code>holdfast submit --agent NAME "…"</code>.</p><//>`}
     <${Schedules} schedules=${schedules} />
