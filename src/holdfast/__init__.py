@@ -1,8 +1,8 @@
 """holdfast runs coding agents on long tasks and keeps them going.
 
-The Python API (docs/guides/python.md): `submit`, `run`, `open`, `tasks`, `digest`, `wait`; `holdfast.aio` is
-the same for asyncio. Its types are in `__init__.pyi`. Every command and every runner imports this package, so
-a name of the API loads its module when it is first used.
+The Python API (docs/guides/python.md): `submit`, `run`, `fan_out`, `open`, `tasks`, `digest`, `wait`;
+`holdfast.aio` is the same for asyncio. Its types are in `__init__.pyi`. Every command and every runner
+imports this package, so a name of the API loads its module when it is first used.
 """
 
 __version__ = "0.1.0"
@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _API = {
     "submit": "views.api.home",
     "run": "views.api.home",
+    "fan_out": "views.api.home",
     "open": "views.api.home",
     "tasks": "views.api.home",
     "digest": "views.api.home",

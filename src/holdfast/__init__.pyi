@@ -3,6 +3,7 @@ from holdfast.errors import HoldfastError as HoldfastError
 from holdfast.model.status import Status as Status
 from holdfast.views.api.home import HoldfastWarning as HoldfastWarning
 from holdfast.views.api.home import digest as digest
+from holdfast.views.api.home import fan_out as fan_out
 from holdfast.views.api.home import open as open  # noqa: A004 (holdfast.open)
 from holdfast.views.api.home import run as run
 from holdfast.views.api.home import submit as submit

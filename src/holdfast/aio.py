@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from holdfast.views.api.options import Options
 
-__all__ = ["Task", "digest", "open", "run", "submit", "tasks", "wait"]
+__all__ = ["Task", "digest", "fan_out", "open", "run", "submit", "tasks", "wait"]
 
 #: Between two looks at a journal that is followed.
 _PAUSE_S = 0.1
@@ -158,6 +158,20 @@ async def submit(
             **options,
         )
     )
+
+
+async def fan_out(
+    plan: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    split: str | None = None,
+    send_back: int | None = None,
+    priority: str | int | None = None,
+    pool: str | None = None,
+    **options: Unpack[Options],
+) -> Task:
+    """As `holdfast.fan_out`."""
+    more = {"split": split, "send_back": send_back, "priority": priority, "pool": pool}
+    return Task(await asyncio.to_thread(home.fan_out, plan, **more, **options))  # pyright: ignore
 
 
 async def open(task_id: str) -> Task:  # noqa: A001 (holdfast.aio.open)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import holdfast as holdfast_api
 from holdfast.testing import Scenario
 from tests.support import keepers
 from tests.support.fanouts import MERGES, agent, item, plan, project, rows, start, together
@@ -280,3 +281,29 @@ def test_kills_of_runner_conductor_and_keeper_lose_nothing(home: str) -> None:
     task.wait_for("completed", within_s=WITHIN_S)
     merges = repo.git("log", "--first-parent", "--merges", "--format=%s", "holdfast/f1").splitlines()
     assert sorted(merges) == [f"Merge holdfast/f1.{name}: do {name}" for name in names]
+
+
+def test_a_fan_out_of_the_python_api_is_removed_with_its_tasks() -> None:
+    repo = project()
+    scenario = agent(("a", "echo a > a.txt"), ("b", "echo b > b.txt"))
+    path = scenario.write_to(os.path.join(workspace(), "scenario.json"))
+    items = {"schema": "holdfast.plan/1", "items": [item("a"), item("b")]}
+    task = holdfast_api.fan_out(
+        items,
+        id="f1",
+        agent="scripted",
+        options={"scenario": str(path)},
+        project=repo.path,
+        send_back=1,
+    )
+    holdfast_api.wait([task], timeout_s=WITHIN_S)
+    assert sorted(each.id for each in holdfast_api.tasks(labels={"fan-out": "f1"})) == ["f1", "f1.a", "f1.b"]
+    with pytest.raises(holdfast_api.HoldfastError, match="cannot be used"):
+        holdfast_api.fan_out({"items": []}, agent="scripted")
+    # The work of an item that was merged is on the branch, which stays with its fan-out.
+    done = holdfast("rm", "--items", "f1")
+    assert done.returncode == 3, done.stderr
+    assert sorted(each.id for each in holdfast_api.tasks()) == ["f1"]
+    done = holdfast("rm", "--items", "--force", "f1")
+    assert done.returncode == 0, done.stderr
+    assert holdfast_api.tasks() == []

@@ -31,6 +31,7 @@ def starting() -> None:
     assert_type(task, holdfast.Task)
     assert_type(holdfast.run(command=["make", "test"]), holdfast.Task)
     assert_type(holdfast.submit("later", after=[task, "20260131-fix"], priority=7), holdfast.Task)
+    assert_type(holdfast.fan_out({"items": []}, agent="codex", send_back=1), holdfast.Task)
     holdfast.run("x", permissions="all")  # pyright: ignore[reportArgumentType]
     holdfast.run("x", deadline_s="1h")  # pyright: ignore[reportArgumentType]
     holdfast.run("x", colour="red")  # pyright: ignore[reportCallIssue]

@@ -15,6 +15,7 @@ from holdfast.testing import Scenario
 from holdfast.views.mcp import tool_list
 from tests.support import kin
 from tests.support.mcp import Client
+from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -185,6 +186,15 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
             error = client.fail(tool, **arguments)
             assert (error["code"], error["exit"]) == ("usage", 2), (tool, arguments, error)
     assert not os.path.exists(os.path.join(os.environ["HOLDFAST_HOME"], "tasks"))
+
+
+def test_full_permissions_are_not_granted_by_a_packet() -> None:
+    """What a client may not say itself, it may not write into a file either."""
+    packet = Written({"scripted_impl": None}, permissions="full")
+    with Client(cwd=workspace()) as client:
+        error = client.fail("start", packet=packet.path, project=packet.project.path)
+    assert "full cannot be granted here" in error["message"], error
+    assert holdfast("ls", "-q", "--all").stdout == ""
 
 
 def test_an_agent_may_start_tasks_but_not_approve_its_own() -> None:

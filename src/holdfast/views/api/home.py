@@ -18,7 +18,7 @@ from holdfast.views.api.task import Task
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Unpack
+    from typing import Any, Unpack
 
     from holdfast.views.api.options import Options
     from holdfast.views.api.values import Digest, TaskInfo
@@ -76,6 +76,43 @@ def submit(
             talk=_warn,
         )
     )
+
+
+def fan_out(
+    plan: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    split: str | None = None,
+    send_back: int | None = None,
+    priority: str | int | None = None,
+    pool: str | None = None,
+    **options: Unpack[Options],
+) -> Task:
+    """Work on the items of a plan in parallel and merge them one by one. Returns the task that conducts it.
+
+    `plan`: a file, or its content; or `split`: a goal for which the agent writes the plan first. The options
+    hold for each item.
+    """
+    from holdfast.model.work_plan import Plan
+    from holdfast.views.create import fan_out
+
+    if (plan is None) == (not split):
+        raise UsageError("give a plan or a goal to split", hint="and not both")
+    if plan is None:
+        found = Plan()
+    elif isinstance(plan, (str, os.PathLike)):
+        found = fan_out.read_plan(os.fspath(plan))
+    else:
+        found = fan_out.checked_plan(dict(plan))
+    packet = fan_out.begin(
+        found,
+        task_options.read(None, None, None, options),
+        ask=split or "",
+        times=fan_out.TIMES if send_back is None else send_back,
+        priority=None if priority is None else str(priority),
+        pool=pool,
+        talk=_warn,
+    )
+    return Task(packet)
 
 
 def open(task_id: str) -> Task:  # noqa: A001 (holdfast.open)

@@ -37,9 +37,18 @@ def read_plan(path: str) -> Plan:
         if problems or node is None:
             raise UsageError(f"{path}, line {problems[0].line}: {problems[0].message}", hint=problems[0].hint)
         plan = work_plan.of(yaml_file.plain(node))
+    return _usable(plan, f"the plan {path}")
+
+
+def checked_plan(data: object) -> Plan:
+    """The plan in a value. Raises UsageError."""
+    return _usable(work_plan.of(data), "the plan")
+
+
+def _usable(plan: Plan, name: str) -> Plan:
     if plan.problems:
         raise UsageError(
-            f"the plan {path} cannot be used: {'; '.join(plan.problems[:_SHOWN])}",
+            f"{name} cannot be used: {'; '.join(plan.problems[:_SHOWN])}",
             hint="docs/guides/fan-out.md describes a plan",
         )
     return plan

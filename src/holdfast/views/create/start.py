@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast import paths
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.permissions import FULL, of_stage
 from holdfast.model.status import Status
 from holdfast.runner_process import start_runner
 from holdfast.spawn import allow_keeper, ensure_keeper
@@ -36,11 +37,19 @@ def submit(
     pool: str | None = None,
     after: Sequence[str] = (),
     not_before: str | None = None,
+    may_be_full: bool = True,
     talk: Talk,
 ) -> Packet:
-    """Create a task in the home's queue, as `holdfast submit`. Raises UsageError, NotFound, …"""
+    """Create a task in the home's queue, as `holdfast submit`. Raises UsageError, NotFound, …
+
+    `may_be_full`: whether its agents may have the profile `full`, whoever asks for it: a packet, a setting.
+    """
     home = Home(paths.ensure_home(paths.home()))
     task = from_options.read(options.values(), verb="submit", talk=talk)
+    if not may_be_full and any(of_stage(task.spec, stage) == FULL for stage in task.spec.stages):
+        raise UsageError(
+            "permissions: full cannot be granted here", hint="a person starts such a task: 'holdfast submit'"
+        )
     from holdfast.views.create import enqueue, queue_options  # they load the queue
 
     queue = queue_options.read(

@@ -110,6 +110,7 @@ def _start(arguments: dict[str, Any]) -> dict[str, Any]:
         TaskOptions(**options),
         priority=arguments.get("priority"),
         after=arguments.get("after", ()),
+        may_be_full=False,
         talk=notes.append,
     )
     return {**_state(packet), "notes": notes}

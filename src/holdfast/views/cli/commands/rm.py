@@ -39,6 +39,7 @@ COMMAND = Command(
         "holdfast rm 20260131-fix",
         "holdfast rm --force 20260131-fix",
         "holdfast rm --state killed",
+        "holdfast rm --items 20260131-port",
     ),
     arguments=(targets.TASKS,),
     options=(
@@ -47,6 +48,12 @@ COMMAND = Command(
             dest="force",
             kind="flag",
             help="Stop tasks that have not ended; discard unmerged work.",
+        ),
+        Option(
+            flags=("--items",),
+            dest="items",
+            kind="flag",
+            help="With a fan-out, also remove the tasks of its items.",
         ),
         targets.everything("ended tasks; with --force, all tasks"),
         targets.STATE,
@@ -64,10 +71,13 @@ def run(values: dict[str, Any]) -> int:
     removed: list[str] = []
     kept: list[dict[str, str]] = []
     names = _names(values)
+    items = _items_of(home, names) if values["items"] else {}
+    names = list(dict.fromkeys(each for name in names for each in (*items.get(name, ()), name)))
     stopping = _stop_all(home, names) if values["force"] else {}
     for text in names:
         try:
             packet = _find(home, text)
+            _check_items(text, [name for name in items.get(text, ()) if name not in removed])
             _check_ended(packet, force=values["force"], stopping=stopping.get(text))
             worktree_note = remove_worktree(packet, force=values["force"]).note
             dependents.note_removal(packet.task_id)
@@ -95,6 +105,32 @@ def _names(values: dict[str, Any]) -> list[str]:
         return list(dict.fromkeys(values["task"]))
     chosen = targets.choose(values, "rm", fits=lambda row: values["force"] or row["status"] in ENDS)
     return [packet.task_id for packet in chosen.packets]
+
+
+def _items_of(home: Home, names: list[str]) -> dict[str, list[str]]:
+    """The tasks of the items of each fan-out. They are removed before it: their work is on its branch."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        try:
+            if load.fold(_find(home, name)).spec.fan_out is None:
+                continue
+        except HoldfastError:
+            continue  # said when it is its turn
+        found[name] = [other for other in load.task_ids(home) if _is_item(home.packet(other), name)]
+    return found
+
+
+def _is_item(packet: Packet, parent: str) -> bool:
+    try:
+        return packet.task_id.startswith(f"{parent}.") and load.fold(packet).spec.parent == parent
+    except HoldfastError:
+        return False
+
+
+def _check_items(parent: str, kept: list[str]) -> None:
+    """Raises NotPossible if a task of an item was not removed: its fan-out stays with it."""
+    if kept:
+        raise NotPossible(f"{parent} stays, because {', '.join(kept)} was not removed", hint="see above")
 
 
 def _find(home: Home, text: str) -> Packet:
