@@ -83,6 +83,8 @@ class LiveTasks:
         #: A task no longer needs a runner. (Its last runner may have started and exited unnoticed.)
         self.has_news = False
         self._ended: set[str] = set()
+        #: Tasks whose manifest was compared with the journal, with what both looked like then.
+        self._believed: dict[str, object] = {}
         #: Tasks that need nothing, with the timestamps of their files: skipped until one of them changes.
         self._idle_stamps: dict[str, tuple[int, ...]] = {}
         #: Interrupted tasks that continue when their interrupt file is removed, so the keeper must keep
@@ -171,6 +173,7 @@ class LiveTasks:
             self._write_task_index()
         present = load.task_ids(self.home)
         self._marked.intersection_update(present)
+        self._believed = {name: self._believed[name] for name in present if name in self._believed}
         for task_id in present:
             self._on_step()
             self._check_task_safely(task_id)
@@ -216,10 +219,13 @@ class LiveTasks:
         try:
             manifest = load.read_manifest(packet)
             live = load.is_live(packet, manifest["status"])
-            if not live and packet.task_id not in self._ended:
+            if not live and self._believed.get(packet.task_id) != (stamp := _end_stamp(packet)):
                 # Its agent may have written the end.
-                manifest = load.believed(packet, manifest)
+                shown, manifest = manifest, load.believed(packet, manifest)
                 live = load.is_live(packet, manifest["status"])
+                # While a runner lives, nothing was compared.
+                if manifest is shown and not locks.is_held(packet.runner_lock):
+                    self._believed[packet.task_id] = stamp
         except (HoldfastError, ValueError):
             # Unreadable: a runner could not help. `status` reports it.
             return False
@@ -406,3 +412,15 @@ def _stamp(packet: Packet) -> tuple[int, ...]:
         except OSError:
             times.append(0)
     return tuple(times)
+
+
+def _end_stamp(packet: Packet) -> tuple[tuple[int, int, int], ...]:
+    """What changes with the manifest or the journal."""
+    found: list[tuple[int, int, int]] = []
+    for path in (packet.manifest, packet.journal):
+        try:
+            stats = os.lstat(path)
+            found.append((stats.st_ino, stats.st_size, stats.st_mtime_ns))
+        except OSError:
+            found.append((0, 0, 0))
+    return tuple(found)

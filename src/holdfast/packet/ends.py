@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: After the end of a task, only a few lines are added: that it was applied, runners that came for a request.
 _TAIL_BYTES = 1 << 16
 #: The digest of more than this is left to the next runner.
-_DIGEST_BYTES = 64 << 20
+_DIGEST_BYTES = 1 << 20
 _MOVED = b'"type":"task.moved"'
 
 
