@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(params=["same home", "another home"])
 def inner_home(request: pytest.FixtureRequest, home: str, place) -> Iterator[str]:
-    """The home of the agent's own task. No keeper, so that no process starts or ends unasked."""
+    """The home of the agent's own task. No keeper, so that no process starts or ends without_asking."""
     path = home if request.param == "same home" else os.path.join(place.root, "inner")
     os.makedirs(path, mode=0o700, exist_ok=True)
     locks = [kin.alone(folder) for folder in {home, path}]

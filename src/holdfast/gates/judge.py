@@ -60,7 +60,11 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     report = atomic.read_small(packet.output(stage, stage_state.agent, "out"), _REPORT_BYTES) or b""
     workspace = None
     prepared = stage_state.workspace or next(
-        (other for name in task.beside(stage) if (other := task.stage_state(name).workspace) is not None),
+        (
+            other
+            for name in task.parallel_stages(stage)
+            if (other := task.stage_state(name).workspace) is not None
+        ),
         None,
     )
     if prepared is not None and prepared.tree:
@@ -71,7 +75,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     return Case(
         packet=packet,
         stage=spec,
-        is_last=spec.name in task.beside(task.spec.stages[-1].name),
+        is_last=spec.name in task.parallel_stages(task.spec.stages[-1].name),
         pipeline=pipeline,
         agent=stage_state.agent,
         attempt=attempt,

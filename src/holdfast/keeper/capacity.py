@@ -73,7 +73,8 @@ def _is_at_limit(home: Home, item: Item) -> bool:
     try:
         manifest = load.read_manifest(home.packet(item.task_id))
         # A task that waits after a crash tells nothing about the quota.
-        if str(manifest.get("status_reason")).partition(":")[0] not in MUST_WAIT:
+        active = [stage for stage in manifest.get("stages") or [] if stage.get("state") == "active"]
+        if not any(str(stage.get("outcome")) in MUST_WAIT for stage in active):
             return False
         wake_at = manifest.get("wake_at")
         return bool(wake_at) and clock.parse_iso(str(wake_at)) - clock.now() > _LIMIT_S

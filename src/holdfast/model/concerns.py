@@ -40,7 +40,7 @@ def of_task(task: Task) -> tuple[Concern, ...]:
     from holdfast.model import roles  # only pipelines pay for the import
 
     collected: list[Concern] = []
-    last = task.beside(task.spec.stages[-1].name) if task.spec.stages else ()
+    last = task.parallel_stages(task.spec.stages[-1].name) if task.spec.stages else ()
     for stage in task.spec.stages:
         state = task.stage_states.get(stage.name)
         gate = state.gate_result if state is not None else None

@@ -10,7 +10,7 @@ from holdfast.ids import is_safe_name
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Chore
-from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT
+from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT, unannounced_wait_s
 from holdfast.model.spec import TaskSpec
 from holdfast.model.stage_state import StageState
 from holdfast.model.state import Answer, Interrupted, State, state_after
@@ -92,7 +92,7 @@ def _resumed(task: Task, *, was_approval: bool = False) -> None:
     full. An approval grants nothing."""
     if not was_approval:
         task.grants += task.has_no_call_left
-        if task.is_used_up:
+        if task.has_used_up_budget:
             task.usage_before_run, task.turns_before_run = task.usage, task.turns
     task.voids_in_a_row = 0
     for stage_state in task.stage_states.values():
@@ -108,8 +108,8 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.state = State(status=Status.QUEUED if event.is_queued else Status.SPAWNING)
     task.moved_at = at
     task.reason, task.cause = "retry", ""
-    task.consecutive = task.total_retries = 0
-    task.waits = task.voids_in_a_row = 0
+    task.failures_in_a_row = task.total_retries = 0
+    task.limit_waits = task.voids_in_a_row = 0
     task.last_failure = None
     task.repairs = {}
     task.repairing = task.applied = None
@@ -167,7 +167,7 @@ def _from(task: Task, stage: str) -> list[str]:
 
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
     task.stages_done[event.stage] = event.attempt
-    task.consecutive = 0
+    task.failures_in_a_row = 0
 
 
 def _work_applied(task: Task, event: ev.WorkApplied, at: str) -> None:
@@ -270,7 +270,7 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     if attempt.usage_is_of_session and attempt.session_id is not None:
         task.session_usage[attempt.session_id] = attempt.usage
     _price(task, attempt, event)
-    task.waits = task.waits + 1 if event.outcome in MUST_WAIT else 0
+    task.limit_waits = task.limit_waits + 1 if event.outcome in MUST_WAIT else 0
     stage_state.overflows += event.outcome == "context_too_long"
     is_lost = event.outcome == "lost" and not event.was_healthy
     stage_state.lost_in_a_row = stage_state.lost_in_a_row + 1 if is_lost else 0
@@ -279,7 +279,7 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
         until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0
         # A reset time in the past is ignored.
         stage_state.unavailable[attempt.agent] = clock.iso(
-            until if until > noticed else noticed + _growing_s(task.waits)
+            until if until > noticed else noticed + unannounced_wait_s(task.limit_waits)
         )
     elif event.outcome in CANNOT_SERVE:
         stage_state.unavailable[attempt.agent] = None
@@ -290,7 +290,7 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
         stage_state.times_ran += 1
         task.answer = None
     if event.was_healthy:
-        task.consecutive = 0
+        task.failures_in_a_row = 0
 
 
 def _price(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
@@ -303,11 +303,6 @@ def _price(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
         task.unpriced = {
             number: session for number, session in task.unpriced.items() if session != attempt.session_id
         }
-
-
-def _growing_s(waits: int) -> float:
-    """How long an agent without a reset time counts as unavailable: 1, 2, 4 … minutes, an hour at most."""
-    return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0)
 
 
 def _swept(task: Task, event: ev.AttemptSwept, at: str) -> None:
@@ -326,7 +321,7 @@ def _stop_intended(task: Task, event: ev.StopIntended, at: str) -> None:
 
 
 def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
-    task.consecutive = event.consecutive
+    task.failures_in_a_row = event.consecutive
     task.total_retries = event.total
     if event.stage:
         task.stage_state(event.stage).needs_fresh_session = event.fresh_session

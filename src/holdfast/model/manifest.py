@@ -150,7 +150,7 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         "stages": [_stage(task, stage.name) for stage in spec.stages],
         "run": task.run,
         "attempt": task.attempt_count,
-        "retry_count": task.consecutive,
+        "retry_count": task.failures_in_a_row,
         "total_retries": task.total_retries,
         "last_checked_at": observed.last_checked_at,
         "last_progress_at": observed.last_progress_at,

@@ -49,3 +49,11 @@ RESUMABLE = frozenset(
         "timeout",
     }
 )
+
+
+def unannounced_wait_s(waits: int) -> float:
+    """How long to wait for a limit whose end nobody announced: 1, 2, 4 … minutes, an hour at most.
+
+    `waits` is the number of attempts in a row that ended at a limit.
+    """
+    return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0)

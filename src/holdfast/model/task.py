@@ -6,11 +6,13 @@ from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Chore, Execution
+from holdfast.model.outcome import MUST_WAIT
 from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.stage_state import StageState
 from holdfast.model.state import Answer, Ended, Interrupted, State, Waiting
 from holdfast.model.status import ENDS, Status
-from holdfast.model.usage import Usage, budget_reached
+from holdfast.model.usage import Usage
+from holdfast.model.usage import budget_reached as budget_reached_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,10 +80,10 @@ class Task:
         #: Commands from the brief, in addition to those of the manifest.
         self.script: str | None = None
         #: Failures in a row, and all of them.
-        self.consecutive = 0
+        self.failures_in_a_row = 0
         self.total_retries = 0
         #: Attempts in a row that ended at a limit of the service.
-        self.waits = 0
+        self.limit_waits = 0
         #: The attempt whose failure is already counted, so that a restart does not count it twice.
         self.planned_for = 0
         self.planned_delay_s = 0.0
@@ -199,19 +201,19 @@ class Task:
             (
                 state.workspace
                 for state in self.stage_states.values()
-                if state.workspace is not None and not self.is_apart(state.stage)
+                if state.workspace is not None and not self.has_own_worktree(state.stage)
             ),
             None,
         )
         return prepared.path if prepared is not None else self.spec.project_dir
 
-    def is_apart(self, stage: str) -> bool:
+    def has_own_worktree(self, stage: str) -> bool:
         """Whether a stage works in a worktree of its own: a candidate that was not chosen."""
         spec = self.stage_spec(stage)
         is_candidate = spec is not None and spec.candidate > 0
         return is_candidate and (self.chosen is None or self.chosen.chosen != stage)
 
-    def beside(self, stage: str) -> tuple[str, ...]:
+    def parallel_stages(self, stage: str) -> tuple[str, ...]:
         """The stages of a stage's parallel group, itself included."""
         spec = self.stage_spec(stage)
         if spec is None or spec.group is None:
@@ -237,6 +239,12 @@ class Task:
     def has_undecided(self) -> bool:
         """Whether ended attempts still need a decision."""
         return any(not attempt.is_open and not attempt.is_decided for attempt in self.current)
+
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether a current attempt ended at a limit of the service."""
+        ends = [attempt.ended for attempt in self.current if attempt.ended is not None]
+        return any(ended.outcome in MUST_WAIT for ended in ends)
 
     @property
     def stoppable(self) -> list[Execution]:
@@ -282,19 +290,19 @@ class Task:
         return self.paid_limit is not None and self.paid_calls + len(self.due) > self.paid_limit
 
     @property
-    def spent(self) -> str | None:
+    def budget_reached(self) -> str | None:
         """The budget of money, tokens or turns that is used up, as a sentence; null if none is."""
-        return budget_reached(self.run_usage, self.run_turns, self.spec.limits)
+        return budget_reached_by(self.run_usage, self.run_turns, self.spec.limits)
 
     @property
-    def is_spent(self) -> bool:
+    def has_reached_any_budget(self) -> bool:
         """Whether it has reached one of its budgets."""
-        return self.has_no_call_left or self.is_used_up
+        return self.has_no_call_left or self.has_used_up_budget
 
     @property
-    def is_used_up(self) -> bool:
+    def has_used_up_budget(self) -> bool:
         """Whether a budget of money, tokens or turns is used up: the task's, or one that the agent has."""
-        return self.spent is not None or any(
+        return self.budget_reached is not None or any(
             attempt.intent_name == "budget"
             or (attempt.ended is not None and attempt.ended.outcome in ("max_turns", "max_budget"))
             for attempt in self.current

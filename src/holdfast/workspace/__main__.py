@@ -44,7 +44,7 @@ def _work(argv: list[str]) -> bool:
     stage, out = values["--stage"], values["--out"]
     if argv[0] == "adopt":
         result = candidates.adopt(packet, AttemptDir(os.path.dirname(os.path.abspath(out))).changes)
-    elif (task := load.fold(packet)).is_apart(stage):
+    elif (task := load.fold(packet)).has_own_worktree(stage):
         result = candidates.prepare(packet, task, stage)
     else:
         result = prepare(packet, stage)

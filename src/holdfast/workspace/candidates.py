@@ -43,7 +43,8 @@ def prepare(packet: Packet, task: Task, stage: str) -> dict[str, Any]:
     own, spec = task_worktree.of_stage(packet, task, stage), task.spec
     base, tree = own_workspace(packet, spec)
     start = next(
-        (each.tree for name in task.beside(stage) if (each := task.stage_state(name).workspace)), tree
+        (each.tree for name in task.parallel_stages(stage) if (each := task.stage_state(name).workspace)),
+        tree,
     )
     made = worktree.make(own, spec.project_dir, commit=base.commit)
     failpoint("candidates.worktree_made")

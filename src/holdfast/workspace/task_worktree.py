@@ -48,7 +48,7 @@ class Worktree(Record):
 def of_stage(packet: Packet, task: Task, stage: str) -> Packet:
     """The packet as a stage sees it: with the worktree of its candidate, or with that of the task."""
     spec = task.stage_spec(stage)
-    return packet.candidate(spec.candidate) if spec is not None and task.is_apart(stage) else packet
+    return packet.candidate(spec.candidate) if spec is not None and task.has_own_worktree(stage) else packet
 
 
 def path_of(packet: Packet) -> str:

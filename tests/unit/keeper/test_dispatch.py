@@ -221,16 +221,17 @@ def test_a_look_at_a_long_queue_costs_no_more_than_one_at_a_short_queue(keeper: 
 
 @pytest.mark.req("QUE-2")
 @pytest.mark.parametrize(
-    ("reason", "wake_s", "left"),
+    ("outcome", "reason", "wake_s", "left"),
     [
-        ("rate_limit: come back later", 600.0, 0),
-        ("rate_limit: a moment", 20.0, None),
-        ("backoff after crashed", 600.0, None),
+        ("rate_limit", "come back later", 600.0, 0),
+        ("rate_limit", "a moment", 20.0, None),
+        ("crashed", "backoff after crashed", 600.0, None),
+        ("crashed", "quota: only a text says so", 600.0, None),
     ],
-    ids=("long", "short", "its own fault"),
+    ids=("long", "short", "its own fault", "a text"),
 )
 def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
-    keeper: Keeper, reason: str, wake_s: float, left: int | None
+    keeper: Keeper, outcome: str, reason: str, wake_s: float, left: int | None
 ) -> None:
     waits = keeper.packet("a", agent="scripted")
     keeper.packet("b", agent="scripted")
@@ -238,6 +239,9 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
     keeper.dispatch.step(rung=True)
     keeper.claim("a")
     moved(waits, Status.WAITING, status_reason=reason, wake_at=clock.iso(clock.now() + wake_s))
+    data = atomic.read_json(waits.manifest) or {}
+    stages = [{**stage, "state": "active", "outcome": outcome} for stage in data["stages"]]
+    atomic.write_json(waits.manifest, {**data, "stages": stages}, durable=False)
     with LocalQueue(keeper.home) as queue:
         spec = loop_state.read_spec(keeper.home)
         found, _ = capacity.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())

@@ -50,12 +50,12 @@ def test_a_crash_and_its_resume() -> None:
     story.tell(ev.RetryPlanned(stage="a_run", consecutive=1, total=1, delay_s=0.0)).move("spawning")
     story.attempt(2, mode="resume")
     task = story.task
-    assert (task.consecutive, task.total_retries, task.last_number) == (1, 1, 2)
+    assert (task.failures_in_a_row, task.total_retries, task.last_number) == (1, 1, 2)
     assert task.attempt is not None
     assert task.attempt.number == 2
     assert task.attempt.is_open
     story.end(2, "success", was_healthy=True)
-    assert (task.consecutive, task.total_retries, task.active_s) == (0, 1, 20.0)
+    assert (task.failures_in_a_row, task.total_retries, task.active_s) == (0, 1, 20.0)
 
 
 def test_an_end_of_another_attempt_changes_nothing() -> None:
@@ -149,7 +149,7 @@ def test_a_retry_opens_a_run_with_counters_and_active_time_at_zero() -> None:
     story.tell(ev.RunOpened(run=2, request="R"))
     task = story.task
     assert (task.status, task.run, task.finished_at) == (Status.SPAWNING, 2, None)
-    assert (task.consecutive, task.total_retries, task.active_s) == (0, 0, 0.0)
+    assert (task.failures_in_a_row, task.total_retries, task.active_s) == (0, 0, 0.0)
     assert task.deadline_s == 100.0
     assert task.last_number == 1
 

@@ -27,7 +27,7 @@ def triaged(attempt: int, stage: str) -> ev.FailureTriaged:
 def test_to_resume_a_task_whose_program_stopped_at_its_own_limit_grants_it_again(outcome: str) -> None:
     story = Story().attempt(1).tell(ev.AgentText(attempt=1, offset=1, text="a turn"))
     story.end(1, outcome).move("interrupted")
-    assert (story.task.is_spent, story.task.run_turns) == (True, 1)
+    assert (story.task.has_reached_any_budget, story.task.run_turns) == (True, 1)
     story.move("spawning")
     assert (story.task.grants, story.task.run_turns) == (0, 0)
 
@@ -39,7 +39,7 @@ def test_to_resume_a_task_for_another_reason_grants_nothing() -> None:
 
 def test_to_approve_a_stage_is_not_to_grant_a_budget() -> None:
     story = Story(pipeline=PIPELINE).attempt(1).end(1, "success").move("completing")
-    assert story.task.is_spent
+    assert story.task.has_reached_any_budget
     story.move("interrupted", approval="a_run").move("spawning")
     assert story.task.grants == 0
 

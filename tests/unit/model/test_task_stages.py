@@ -118,7 +118,7 @@ def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
         ev.AgentUsage(attempt=1, offset=1, input_tokens=5), ev.AgentText(attempt=1, offset=2, text="?")
     )
     story.end(1, "success", lived_s=3.0)
-    assert (task.total_usage.input_tokens, task.messages, task.waits) == (None, 0, 0)
+    assert (task.total_usage.input_tokens, task.messages, task.limit_waits) == (None, 0, 0)
     assert task.active_s == 3.0
     assert task.chore is not None
     assert not task.chore.is_open
@@ -195,9 +195,9 @@ def spent_calls() -> Story:
 
 def test_a_resume_at_a_budget_grants_it_once_more() -> None:
     story = spent_calls()
-    assert (story.task.paid_limit, story.task.is_spent) == (3, True)
+    assert (story.task.paid_limit, story.task.has_reached_any_budget) == (3, True)
     story.move("spawning")
-    assert (story.task.grants, story.task.paid_limit, story.task.is_spent) == (1, 6, False)
+    assert (story.task.grants, story.task.paid_limit, story.task.has_reached_any_budget) == (1, 6, False)
     # Interrupted for another reason, with calls left: nothing is granted.
     story.move("interrupted").move("spawning")
     assert story.task.grants == 1
@@ -212,7 +212,7 @@ def test_an_end_of_a_wait_or_a_stop_grants_nothing() -> None:
     story = Story(pipeline=PIPELINE)
     for number in (1, 2, 3):
         story.attempt(number).end(number, "rate_limit").move("waiting").move("spawning")
-    assert story.task.is_spent
+    assert story.task.has_reached_any_budget
     assert story.task.grants == 0
 
 
@@ -220,9 +220,9 @@ def test_a_budget_that_was_passed_is_there_once_more_however_far() -> None:
     story = Story(limits=Limits(budget_usd=2.0, budget_tokens=100)).attempt(1)
     story.tell(ev.AgentUsage(attempt=1, offset=1, input_tokens=10, cost_usd=5.0, cumulative=True))
     story.end(1, "success")
-    assert story.task.spent == "its budget is used up: $5.00 of $2.00"
+    assert story.task.budget_reached == "its budget is used up: $5.00 of $2.00"
     story.move("interrupted").move("spawning")
-    assert story.task.spent is None
+    assert story.task.budget_reached is None
     assert story.task.total_usage.cost_usd == 5.0
     assert story.task.paid_limit is None
 

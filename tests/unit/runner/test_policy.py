@@ -18,9 +18,9 @@ from holdfast.runner.plan.policy import (
     backoff_s,
     condition,
     has_retry_left,
-    unasked,
     wait_s,
     was_healthy,
+    without_asking,
 )
 
 INTENTS = ("stop", "interrupt", "input", "deadline", "output", "budget", "timeout", "hang", "session")
@@ -298,8 +298,8 @@ def test_each_condition_can_be_switched_off(
     assert why == name
     assert why in KEYS["interrupt_off"].choices
     others = [each for each in KEYS["interrupt_off"].choices if each != name]
-    assert unasked(decision, why, others) is decision
-    switched = unasked(decision, why, [name])
+    assert without_asking(decision, why, others) is decision
+    switched = without_asking(decision, why, [name])
     assert (switched.then, switched.status) == (then, status)
     assert f"interrupt_off has {name}" in switched.reason
     assert switched.status in MOVES[Status.RUNNING]
@@ -308,4 +308,6 @@ def test_each_condition_can_be_switched_off(
 @pytest.mark.req("INT-5")
 def test_a_person_who_interrupts_cannot_be_switched_off() -> None:
     decision = after_attempt("stopped", intent="interrupt", intent_reason="wait")
-    assert unasked(decision, condition("interrupt", "stopped"), KEYS["interrupt_off"].choices) is decision
+    assert (
+        without_asking(decision, condition("interrupt", "stopped"), KEYS["interrupt_off"].choices) is decision
+    )

@@ -195,7 +195,7 @@ def _open_class(task: Task) -> str:
     failed, attempt = task.last_failure, task.attempt
     if failed is not None and not _is_healed(task, failed):
         return failed.failure_class
-    if task.is_spent:
+    if task.has_reached_any_budget:
         return FailureClass.BUDGET
     gate_result = task.stage_state(attempt.stage).gate_result if attempt is not None else None
     if gate_result is not None and not gate_result.passed:

@@ -103,7 +103,7 @@ def _only_reads(ledger: Ledger, opened: ev.AttemptOpened) -> bool:
 def _after(ledger: Ledger, opened: ev.AttemptOpened) -> tuple[str, ...]:
     """The command that brings the commits of the agent into the user's repository."""
     stage, packet = ledger.task.stage_spec(opened.stage), ledger.packet
-    number = stage.candidate if stage is not None and ledger.task.is_apart(opened.stage) else 0
+    number = stage.candidate if stage is not None and ledger.task.has_own_worktree(opened.stage) else 0
     about = ("--packet", packet.path, "--project", ledger.task.spec.project_dir, "--candidate", str(number))
     # -P: the workspace may contain a json.py.
     return tuple(own_python.command("holdfast.workspace", "bring", *about))

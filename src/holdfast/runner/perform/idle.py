@@ -12,8 +12,8 @@ from holdfast.runner.plan.step import Leave, Watch
 def watch(context: Context, step: Watch) -> None:
     """Show what the task waits for. Nobody has to be stopped: note when to judge each execution again."""
     ledger = context.ledger
-    if ledger.observed.waiting_for != step.waits_for:
-        ledger.observed.waiting_for = step.waits_for
+    if ledger.observed.waiting_for != step.waiting_for:
+        ledger.observed.waiting_for = step.waiting_for
         ledger.show_later()
     if ledger.task.open_executions:
         from holdfast.runner.plan import running

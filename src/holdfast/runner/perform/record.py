@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.outcome import MUST_WAIT
 from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.redact import Redactor
@@ -90,7 +89,7 @@ def _tell_wait(ledger: Ledger, event: ev.TaskMoved) -> None:
     """A notice if the task waits for a limit of its agent for a while: nobody needs to look until then."""
     if event.new != Status.WAITING or event.wake_at is None:
         return
-    if event.reason.partition(":")[0] not in MUST_WAIT:
+    if not ledger.task.is_at_limit:
         return
     if clock.parse_iso(event.wake_at) - clock.now() < _LONG_WAIT_S:
         return

@@ -14,7 +14,7 @@ from holdfast.runner.attempt.reading import AttemptRecords
 from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.record import announce
 from holdfast.runner.plan import policy
-from holdfast.runner.plan.moves import moved
+from holdfast.runner.plan.moves import moved_event
 from holdfast.runner.plan.step import (
     Heartbeat,
     LockSession,
@@ -60,7 +60,7 @@ def _start_events(context: Context, execution: Execution, records: AttemptRecord
             )
         )
     if task.status is Status.SPAWNING and isinstance(execution, Attempt):
-        events.append(moved(task, Status.RUNNING, f"attempt {execution.number}"))
+        events.append(moved_event(task, Status.RUNNING, f"attempt {execution.number}"))
     return tuple(events)
 
 

@@ -26,7 +26,7 @@ def events(
         return ()
     found: list[ev.CandidateEliminated] = []
     for attempt, decision in decided:
-        if not task.is_apart(attempt.stage) or attempt.intent_name in _OF_TASK:
+        if not task.has_own_worktree(attempt.stage) or attempt.intent_name in _OF_TASK:
             continue
         if _is_refused(task, attempt) or (facts.interrupt_file is None and _is_final(task, decision)):
             found.append(_eliminated(task, attempt, decision))
@@ -58,7 +58,7 @@ def explained(task: Task, decided: list[tuple[Attempt, Decision]], decision: Dec
     """The decision after no candidate passed, with the reason of each."""
     if decision.then not in (Then.END, Then.ASK) or len(decided) < 2:
         return decision
-    if not all(task.is_apart(attempt.stage) for attempt, _ in decided):
+    if not all(task.has_own_worktree(attempt.stage) for attempt, _ in decided):
         return decision
     if any(attempt.intent_name in _OF_TASK for attempt, _ in decided):
         return decision

@@ -15,7 +15,7 @@ from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import policy, repair, retry
 from holdfast.runner.plan.facts import Facts, Now
-from holdfast.runner.plan.moves import ask, move, moved
+from holdfast.runner.plan.moves import ask, move, moved_event
 from holdfast.runner.plan.step import (
     CheckLeftovers,
     DismissRecorders,
@@ -124,7 +124,7 @@ def decide(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageFailu
             return judged
         decision = judged
     condition = policy.condition(attempt.intent_name, ended.outcome)
-    return policy.unasked(decision, condition, spec.interrupt_off)
+    return policy.without_asking(decision, condition, spec.interrupt_off)
 
 
 def _with_advice(task: Task, attempt: Attempt, decision: Decision, facts: Facts) -> Decision:
@@ -146,7 +146,7 @@ def _with_advice(task: Task, attempt: Attempt, decision: Decision, facts: Facts)
 def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decision]], now: Now) -> Step:
     """Do what the most severe decision asks for."""
     attempt, decision = max(decided, key=lambda pair: severity(pair[1]))
-    if any(task.is_apart(each.stage) for each, _ in decided):
+    if any(task.has_own_worktree(each.stage) for each, _ in decided):
         from holdfast.runner.plan import elimination  # few tasks have candidates
 
         eliminated = elimination.events(task, facts, decided)
@@ -174,7 +174,9 @@ def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decis
             return Journal(events=(*before, *repair.after_gates(task, refused)))
         case Then.WAIT:
             wake_at = _wake_at(task, attempt, facts, now)
-            return Journal(events=(*before, moved(task, Status.WAITING, decision.reason, wake_at=wake_at)))
+            return Journal(
+                events=(*before, moved_event(task, Status.WAITING, decision.reason, wake_at=wake_at))
+            )
         case Then.ASK:
             return ask(task, facts, decision.reason, cause=decision.cause, before=before)
         case Then.END | Then.COMPLETE:
@@ -194,8 +196,8 @@ def _hand_over(task: Task, attempt: Attempt, decision: Decision, now: Now) -> tu
     reason = f"{attempt.agent}: {decision.reason}"
     return (
         ev.AgentSwitched(stage=attempt.stage, old=attempt.agent, new=new, reason=reason),
-        moved(task, Status.WAITING, reason, wake_at=clock.iso(now.wall)),
-        moved(task, Status.SPAWNING, f"{new} takes over", old=Status.WAITING),
+        moved_event(task, Status.WAITING, reason, wake_at=clock.iso(now.wall)),
+        moved_event(task, Status.SPAWNING, f"{new} takes over", old=Status.WAITING),
     )
 
 
@@ -204,7 +206,7 @@ def _wake_at(task: Task, attempt: Attempt, facts: Facts, now: Now) -> str:
     assert attempt.ended is not None
     resets_at = attempt.ended.resets_at
     announced_s = clock.parse_iso(resets_at) - now.wall if resets_at else None
-    times = [now.wall + policy.wait_s(task.waits, announced_s, jitter=facts.memory.jitter)]
+    times = [now.wall + policy.wait_s(task.limit_waits, announced_s, jitter=facts.memory.jitter)]
     stage, state = task.stage_spec(attempt.stage), task.stage_state(attempt.stage)
     for agent in (stage.agent if stage is not None else attempt.agent, *task.spec.failover):
         until = state.unavailable.get(agent) if agent != attempt.agent else None

@@ -116,7 +116,7 @@ class ChoreResult(Record):
 
     #: Whether its result file can be used.
     is_usable: bool
-    #: Why not: the end of its stderr.
+    #: Why not: the start of its stderr.
     complaint: str = ""
 
 

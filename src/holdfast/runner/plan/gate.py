@@ -12,7 +12,7 @@ from holdfast.model.task import Task
 from holdfast.runner.plan import ended, policy, repair
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move
-from holdfast.runner.plan.start import open_chore, take_workspace, wait_for_process
+from holdfast.runner.plan.start import has_workspace, open_chore, wait_for_process
 from holdfast.runner.plan.step import (
     Journal,
     MarkStage,
@@ -70,7 +70,7 @@ def _judge(task: Task, attempt: Attempt, facts: Facts, now: Now) -> Step | None:
     result, stage = task.stage_state(attempt.stage).gate_result, task.stage_spec(attempt.stage)
     assert stage is not None
     if result is None:
-        step = wait_for_process(facts, now) or take_workspace(task, stage, facts, now)
+        step = wait_for_process(facts, now) or has_workspace(task, stage, facts, now)
         return step or open_chore(task, stage, "gate", facts, judged=attempt.number)
     if not result.passed:
         return None
@@ -106,7 +106,7 @@ def _after_failure(task: Task, attempt: Attempt, facts: Facts) -> Decision | Tri
         decision = failures.after_gate(task, attempt, facts)
     if not isinstance(decision, Decision):
         return decision
-    return policy.unasked(decision, "quality", task.spec.interrupt_off)
+    return policy.without_asking(decision, "quality", task.spec.interrupt_off)
 
 
 def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | PostNotice:

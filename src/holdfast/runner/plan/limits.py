@@ -38,8 +38,8 @@ def reached(task: Task, execution: Execution, *, lived_s: float, output_bytes: i
     most_bytes = task.spec.limits.output_bytes
     if most_bytes and output_bytes > most_bytes:
         return Reached(intent="output", reason=f"it printed more than {most_bytes} bytes")
-    if isinstance(execution, Attempt) and execution.result is None and task.spent is not None:
-        return Reached(intent="budget", reason=task.spent)
+    if isinstance(execution, Attempt) and execution.result is None and task.budget_reached is not None:
+        return Reached(intent="budget", reason=task.budget_reached)
     return None
 
 

@@ -9,7 +9,7 @@ from holdfast.runner.plan.facts import Facts, PreparedInterrupt
 from holdfast.runner.plan.step import Interrupt, Journal, LeaveMark, PostNotice, SaveContext, Step
 
 
-def moved(
+def moved_event(
     task: Task,
     new: Status,
     reason: str,
@@ -40,7 +40,7 @@ def move(
     task: Task, new: Status, reason: str, *, cause: str = "", before: tuple[ev.Event, ...] = ()
 ) -> Journal:
     """Take the task to another state; `before` are events of the same record."""
-    return Journal(events=(*before, moved(task, new, reason, cause=cause)))
+    return Journal(events=(*before, moved_event(task, new, reason, cause=cause)))
 
 
 def ask(

@@ -24,8 +24,8 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
     "session": (Then.RETRY, Status.CRASHED),
     "input": (Then.ASK, Status.INTERRUPTED),
 }
-#: Ends that nobody saw are not held against a task, up to so many in a row: an agent that kills its own
-#: recorder and runner would be restarted for ever.
+#: Lost ends tolerated in a row; more count as failures, because an agent that kills its own recorder and
+#: runner would be restarted for ever.
 LOST_LIMIT = 3
 
 
@@ -88,10 +88,10 @@ def condition(intent: str | None, outcome: str) -> str:
 
 
 #: How a task ends at a condition at which it may not ask; `failed` if not listed.
-_UNASKED = {"budget": Status.ABANDONED, "output": Status.ABANDONED, "timeout": Status.TIMEOUT}
+_END_WITHOUT_ASKING = {"budget": Status.ABANDONED, "output": Status.ABANDONED, "timeout": Status.TIMEOUT}
 
 
-def unasked(decision: Decision, condition: str, off: Sequence[str]) -> Decision:
+def without_asking(decision: Decision, condition: str, off: Sequence[str]) -> Decision:
     """The decision of a task that asks nobody at `condition`: it ends.
 
     An agent that waits for input counts as hung.
@@ -101,7 +101,9 @@ def unasked(decision: Decision, condition: str, off: Sequence[str]) -> Decision:
     reason = f"{decision.reason} (not asking: interrupt_off has {condition})"
     if condition == "input":
         return decision.evolve(then=Then.RETRY, status=Status.HUNG, reason=reason)
-    return decision.evolve(then=Then.END, status=_UNASKED.get(condition, Status.FAILED), reason=reason)
+    return decision.evolve(
+        then=Then.END, status=_END_WITHOUT_ASKING.get(condition, Status.FAILED), reason=reason
+    )
 
 
 def available(order: Sequence[str], unavailable: dict[str, str | None], now: float) -> str | None:
@@ -135,7 +137,7 @@ def wait_s(waits: int, announced_s: float | None, *, jitter: float) -> float:
     """
     if announced_s is not None and announced_s > 0:
         return announced_s + 1.0 + 4.0 * jitter
-    return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0) * (1.0 + 0.1 * jitter)
+    return oc.unannounced_wait_s(waits) * (1.0 + 0.1 * jitter)
 
 
 def has_retry_left(total: int, limits: Limits) -> bool:

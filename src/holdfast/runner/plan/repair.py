@@ -7,7 +7,7 @@ from holdfast.model.acceptance import CHECK
 from holdfast.model.attempt import Attempt
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.runner.plan.moves import moved
+from holdfast.runner.plan.moves import moved_event
 
 #: The agent went where it may not; a reviewer must not soften its findings; there was no judgement.
 _NOT_REPAIRED = ("scope", "severity", "gate_broken")
@@ -24,12 +24,12 @@ def target(task: Task, judged: ev.GateJudged) -> str | None:
         return judged.stage if judged.failed == CHECK else None
     if judged.failed in _NOT_REPAIRED:
         return None
-    if judged.failed != CHECK or task.is_apart(judged.stage):
+    if judged.failed != CHECK or task.has_own_worktree(judged.stage):
         return judged.stage
     names = [stage.name for stage in task.spec.stages]
     before = task.spec.stages[: names.index(judged.stage) + 1] if judged.stage in names else ()
     # Of several candidates, only the chosen one goes on.
-    writers = [stage for stage in before if stage.writes and not task.is_apart(stage.name)]
+    writers = [stage for stage in before if stage.writes and not task.has_own_worktree(stage.name)]
     wanted = [
         stage.name for stage in writers if pipeline.repair_to in (stage.name, stage.contest or stage.name)
     ]
@@ -60,7 +60,9 @@ def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
     """The move that follows a repair."""
     assert isinstance(planned, ev.RepairPlanned)
     count = f" {planned.number} of {_times(task)}" if planned.number else ""
-    return moved(task, Status.SPAWNING, f"repair{count} by {planned.stage}: {'; '.join(planned.reasons[:3])}")
+    return moved_event(
+        task, Status.SPAWNING, f"repair{count} by {planned.stage}: {'; '.join(planned.reasons[:3])}"
+    )
 
 
 def by_person(task: Task) -> tuple[ev.Event, ...]:

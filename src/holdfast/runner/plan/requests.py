@@ -15,7 +15,7 @@ from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import repair
 from holdfast.runner.plan.facts import Facts, PendingRequest
-from holdfast.runner.plan.moves import ask, moved
+from holdfast.runner.plan.moves import ask, moved_event
 from holdfast.runner.plan.step import AnswerRequest, ForgetRequest, Interrupt, Step
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def _stop(task: Task, request: Request) -> tuple[ev.Event, ...]:
     reason = _reason(request, _stop_reason(task) or f"stopped by {request.by}")
     kills = is_second or request.args.get("now") is True
     intents = _intend(task, request, "stop", reason, kills=kills)
-    return intents or (moved(task, Status.KILLED, reason, request=request.id),)
+    return intents or (moved_event(task, Status.KILLED, reason, request=request.id),)
 
 
 def _stop_reason(task: Task) -> str:
@@ -129,21 +129,23 @@ def _continue(task: Task, request: Request, *, reason: str, answer: str | None) 
     """Back to work. A queued task goes through the queue again, ahead of the others."""
     is_queued = task.spec.queue is not None and task.interrupted is not None
     new = Status.QUEUED if is_queued else Status.SPAWNING
-    return moved(task, new, reason, request=request.id, answer=answer)
+    return moved_event(task, new, reason, request=request.id, answer=answer)
 
 
 def _start(task: Task, request: Request) -> tuple[ev.Event, ...]:
     _check_queued(task)
     iteration = request.args.get("iteration")
     number = iteration if isinstance(iteration, int) else 0
-    return (moved(task, Status.SPAWNING, f"started by {request.by}", request=request.id, iteration=number),)
+    return (
+        moved_event(task, Status.SPAWNING, f"started by {request.by}", request=request.id, iteration=number),
+    )
 
 
 def _done(task: Task, request: Request) -> tuple[ev.Event, ...]:
     """An external worker claimed it and did it."""
     _check_queued(task)
     reason = _reason(request, f"done by {request.by}, outside holdfast")
-    return (moved(task, Status.COMPLETED, reason, request=request.id),)
+    return (moved_event(task, Status.COMPLETED, reason, request=request.id),)
 
 
 def _applied(task: Task, request: Request) -> tuple[ev.Event, ...]:
@@ -179,7 +181,7 @@ def _approve(task: Task, request: Request) -> tuple[ev.Event, ...]:
 def _reject(task: Task, request: Request) -> tuple[ev.Event, ...]:
     stage, message = _awaiting_approval(task), _text(request, "message")
     reason = f"{stage} rejected by {request.by}" + (f": {message}" if message else "")
-    return (moved(task, Status.KILLED, reason, request=request.id),)
+    return (moved_event(task, Status.KILLED, reason, request=request.id),)
 
 
 def _awaiting_approval(task: Task) -> str:

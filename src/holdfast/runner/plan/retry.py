@@ -10,7 +10,7 @@ from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import policy
 from holdfast.runner.plan.facts import Now
-from holdfast.runner.plan.moves import move, moved
+from holdfast.runner.plan.moves import move, moved_event
 from holdfast.runner.plan.step import Journal, Step
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def retry_events(
     passes_through = task.status is not Status.COMPLETING
     if not passes_through and _is_counted(task):  # the rest of a torn record
         return (_onward(task, task.status, now, delay_s=task.planned_delay_s, reason=decision.reason),)
-    passing = (moved(task, decision.status, decision.reason),) if passes_through else ()
+    passing = (moved_event(task, decision.status, decision.reason),) if passes_through else ()
     old = decision.status if passes_through else task.status
     planned = _planned(task, decision, now, old=old, outcome=outcome, stage=stage)
     return (*passing, *fresh_sessions(task, others), *planned)
@@ -46,13 +46,13 @@ def _planned(
     if decision.burns and not policy.has_retry_left(task.total_retries, limits):
         end = Status.FAILED if outcome == "spawn_failed" else Status.ABANDONED
         reason = f"{_used_up(limits.max_retries)}; the last failure: {decision.reason}"
-        return (moved(task, end, reason, cause=Cause.FAILURE, old=old),)
+        return (moved_event(task, end, reason, cause=Cause.FAILURE, old=old),)
     left_s = None if task.deadline_s is None else task.deadline_s - task.active_s
     if left_s is not None and left_s <= 0:
         reason = f"its deadline is over; the last failure: {decision.reason}"
-        return (moved(task, Status.ABANDONED, reason, cause=Cause.FAILURE, old=old),)
+        return (moved_event(task, Status.ABANDONED, reason, cause=Cause.FAILURE, old=old),)
     burned = 1 if decision.burns else 0
-    consecutive, total = task.consecutive + burned, task.total_retries + burned
+    consecutive, total = task.failures_in_a_row + burned, task.total_retries + burned
     delay_s = policy.backoff_s(consecutive, limits, left_s, at_once=outcome != "spawn_failed")
     delay_s = max(delay_s, min(decision.pause_s, limits.base_interval_s))
     planned = ev.RetryPlanned(
@@ -88,7 +88,7 @@ def fresh_sessions(task: Task, others: Sequence[tuple[Attempt, Decision]]) -> tu
     return tuple(
         ev.RetryPlanned(
             stage=other.stage,
-            consecutive=task.consecutive,
+            consecutive=task.failures_in_a_row,
             total=task.total_retries,
             delay_s=0.0,
             burned=False,
@@ -106,9 +106,9 @@ def _is_counted(task: Task) -> bool:
 
 def _onward(task: Task, old: Status, now: Now, *, delay_s: float, reason: str) -> ev.TaskMoved:
     if delay_s <= 0 or old is Status.TIMEOUT:
-        return moved(task, Status.SPAWNING, f"resume after {reason}", old=old)
+        return moved_event(task, Status.SPAWNING, f"resume after {reason}", old=old)
     wake_at = clock.iso(now.wall + delay_s)
-    return moved(task, Status.WAITING, f"backoff after {reason}", old=old, wake_at=wake_at)
+    return moved_event(task, Status.WAITING, f"backoff after {reason}", old=old, wake_at=wake_at)
 
 
 def _used_up(retries: int) -> str:

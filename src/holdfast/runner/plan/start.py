@@ -131,11 +131,11 @@ def _has_what_it_needs(task: Task, facts: Facts, now: Now) -> Step | None:
 
 def _has_budget(task: Task, facts: Facts, now: Now) -> Step | None:
     """A budget of money, tokens or turns may be used up before the call."""
-    if task.spent is None:
+    if task.budget_reached is None:
         return None
-    decision = policy.after_attempt("stopped", intent="budget", intent_reason=task.spent)
+    decision = policy.after_attempt("stopped", intent="budget", intent_reason=task.budget_reached)
     decision = policy.at_limit(decision, "budget", task.spec.limits)
-    decision = policy.unasked(decision, "budget", task.spec.interrupt_off)
+    decision = policy.without_asking(decision, "budget", task.spec.interrupt_off)
     if decision.then is Then.ASK:
         return ask(task, facts, decision.reason)
     return move(task, decision.status, decision.reason)
@@ -163,7 +163,7 @@ def wait_for_process(facts: Facts, now: Now) -> Step | None:
     failure = facts.memory.start_failure
     if failure is None or failure.kind != "process" or now.mono >= failure.again_mono:
         return None
-    return Watch(wait_s=failure.again_mono - now.mono, waits_for="room for another process")
+    return Watch(wait_s=failure.again_mono - now.mono, waiting_for="room for another process")
 
 
 #: In this order.
@@ -198,7 +198,7 @@ def _has_call_left(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step
     return failures.stop_without_calls(task, facts)
 
 
-def take_workspace(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | None:
+def has_workspace(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | None:
     """A stage that writes in the project directory needs its lock; a worktree belongs to the task alone."""
     workspace = facts.memory.workspace
     if is_plain(task) or not stage.writes or task.spec.workspace == "worktree" or workspace.is_held:
@@ -208,7 +208,7 @@ def take_workspace(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step
     if facts.interrupt_file is not None:
         return ask(task, facts, facts.interrupt_file)
     writer = workspace.writer or "another task"
-    return Watch(wait_s=workspace.again_mono - now.mono, waits_for=f"the workspace ({writer} is writing)")
+    return Watch(wait_s=workspace.again_mono - now.mono, waiting_for=f"the workspace ({writer} is writing)")
 
 
 def _is_prepared(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | None:
@@ -229,7 +229,7 @@ def needs_prepare(task: Task, stage: StageSpec, facts: Facts) -> bool:
         return True
     if stage.writes or spec.pipeline is None:
         return stage.writes
-    beside = [task.stage_state(name) for name in task.beside(stage.name)]
+    beside = [task.stage_state(name) for name in task.parallel_stages(stage.name)]
     if any(state.workspace is not None and state.gate is None for state in beside):
         return False
     # Without git, every file would be read and copied for stages that should change none.
@@ -261,7 +261,7 @@ def _has_agent(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | N
 STAGE_PRECONDITIONS: tuple[StagePrecondition, ...] = (
     _is_approved,
     _has_call_left,
-    take_workspace,
+    has_workspace,
     _is_prepared,
     _is_checked,
     _has_agent,

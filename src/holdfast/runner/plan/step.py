@@ -19,7 +19,7 @@ class Watch(Record):
 
     wait_s: float
     #: What a task that could otherwise go on waits for, for its manifest: "waits for …".
-    waits_for: str | None = None
+    waiting_for: str | None = None
 
 
 class Leave(Record):

@@ -159,7 +159,10 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
     for path, target in (
         (directory.artifact, packet.artifact(stage)),
         (directory.reverted_patch, packet.reverted_patch(stage)),
-        (directory.changes, packet.candidate_patch(stage) if ledger.task.is_apart(stage) else packet.changes),
+        (
+            directory.changes,
+            packet.candidate_patch(stage) if ledger.task.has_own_worktree(stage) else packet.changes,
+        ),
     ):
         _put_evidence(ledger, path, target)
     atomic.write_json(packet.gate_result(stage), result, durable=True)

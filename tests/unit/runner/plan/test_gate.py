@@ -97,7 +97,7 @@ def test_a_stage_is_judged_marked_and_followed_by_the_next() -> None:
 
 def test_a_gate_waits_for_the_workspace_and_an_interrupt_file_ends_the_wait() -> None:
     taken = cleaned(1, workspace=WorkspaceFacts(writer="other", again_mono=NOW.mono + 0.5))
-    waiting = Watch(wait_s=0.5, waits_for="the workspace (other is writing)")
+    waiting = Watch(wait_s=0.5, waiting_for="the workspace (other is writing)")
     assert next_step(completing(IMPL), taken) == waiting
     assert next_step(completing(IMPL), taken, interrupt_file="q") == asking("q")
     # A stage that only reads needs no lock.
@@ -126,7 +126,7 @@ def test_a_gate_whose_recorders_die_at_once_is_left_to_a_person() -> None:
 
 def test_a_gate_that_could_not_be_forked_is_tried_again_after_a_pause() -> None:
     failure = StartFailure(kind="process", stage="review", reason="why", again_mono=NOW.mono + 0.5)
-    waiting = Watch(wait_s=0.5, waits_for="room for another process")
+    waiting = Watch(wait_s=0.5, waiting_for="room for another process")
     assert next_step(completing(REVIEW), cleaned(1, start_failure=failure)) == waiting
     due = failure.evolve(again_mono=NOW.mono)
     step = next_step(completing(REVIEW), cleaned(1, start_failure=due))

@@ -40,11 +40,11 @@ def test_the_events_before_a_move_are_in_the_same_record() -> None:
 
 def test_a_move_after_another_one_in_the_same_record_is_checked_from_there() -> None:
     task = in_state(Status.RUNNING).task
-    assert moves.moved(task, Status.SPAWNING, "why", old=Status.CRASHED) == moved(
+    assert moves.moved_event(task, Status.SPAWNING, "why", old=Status.CRASHED) == moved(
         "crashed", "spawning", "why"
     )
     with pytest.raises(InvalidMove):
-        moves.moved(task, Status.SPAWNING, "why", old=Status.COMPLETED)
+        moves.moved_event(task, Status.SPAWNING, "why", old=Status.COMPLETED)
 
 
 # ── interrupts ──

@@ -25,7 +25,7 @@ def failed(outcome: str = "crashed", *, failures: int = 0, **limits: Any) -> Sto
     """An attempt that ended, after this many failures in a row."""
     story = Story(limits=Limits(**{"deadline_s": None, **limits})).attempt(1).end(1, outcome)
     story.tell(ev.AttemptSwept(attempt=1, killed=[], spared=[], proof="none left"))
-    story.task.consecutive = story.task.total_retries = failures
+    story.task.failures_in_a_row = story.task.total_retries = failures
     return story
 
 
@@ -140,7 +140,7 @@ def test_a_record_that_was_torn_anywhere_counts_the_failure_once(cut: int, failu
     story = failed(failures=failures)
     story.tell(*whole(story).events[:cut])
     rest(story)
-    assert (story.task.consecutive, story.task.total_retries) == (failures + 1, failures + 1)
+    assert (story.task.failures_in_a_row, story.task.total_retries) == (failures + 1, failures + 1)
 
 
 @pytest.mark.parametrize("cut", range(4))
@@ -156,7 +156,7 @@ def test_a_torn_record_after_recorders_that_died_counts_once(cut: int) -> None:
         step = next_step(story, memory(preflight_run=1))
         assert isinstance(step, Journal)
         story.tell(*step.events)
-    assert (story.task.consecutive, story.task.total_retries) == (1, 1)
+    assert (story.task.failures_in_a_row, story.task.total_retries) == (1, 1)
 
 
 @pytest.mark.parametrize("state", ["crashed", "hung"])

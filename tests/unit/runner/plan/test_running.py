@@ -319,8 +319,8 @@ def test_reasons_to_stop_an_agent(story: Story, judged: Judgement, step: Step) -
 
 def test_a_budget_that_is_reached_stops_the_agent() -> None:
     story = over_budget()
-    assert story.task.spent is not None
-    assert chosen(story, alive(judgement=judgement())) == stop("budget", story.task.spent)
+    assert story.task.budget_reached is not None
+    assert chosen(story, alive(judgement=judgement())) == stop("budget", story.task.budget_reached)
 
 
 def test_a_limit_comes_before_what_the_watch_concludes() -> None:

@@ -225,7 +225,7 @@ def spent(*, on_limit: str = "ask", **more: Any) -> Story:
 @pytest.mark.req("BUD-9")
 def test_a_budget_that_is_used_up_stops_the_next_call() -> None:
     story = spent()
-    reason = story.task.spent
+    reason = story.task.budget_reached
     assert reason is not None
     assert "10 of 10 tokens" in reason
     assert next_step(story, ready()) == asking(reason)
@@ -274,7 +274,7 @@ def failed_start(kind: str, again_mono: float = 0.0) -> Memory:
     [
         (
             failed_start("process", NOW.mono + 0.5),
-            Watch(wait_s=0.5, waits_for="room for another process"),
+            Watch(wait_s=0.5, waiting_for="room for another process"),
         ),
         (failed_start("process", NOW.mono), START),
         (failed_start("session"), asking("why")),
@@ -341,7 +341,7 @@ TAKEN_BEFORE = WorkspaceFacts(writer="other", again_mono=NOW.mono)
     ("story", "workspace", "step"),
     [
         (pipeline(IMPL), FREE, TakeWorkspace()),
-        (pipeline(IMPL), TAKEN, Watch(wait_s=0.5, waits_for="the workspace (other is writing)")),
+        (pipeline(IMPL), TAKEN, Watch(wait_s=0.5, waiting_for="the workspace (other is writing)")),
         (pipeline(IMPL), TAKEN_BEFORE, TakeWorkspace()),
         (pipeline(IMPL), HELD, OpenChore(stage="impl", kind="prepare")),
         (pipeline(IMPL, prepared=("impl",)), HELD, OpenAttempts(stages=("impl",))),
@@ -470,8 +470,8 @@ def test_the_checks_of_the_task_in_their_order() -> None:
     assert next_step(story, remembered, interrupt_file="q") == asking("q")
     assert next_step(story, remembered) == Preflight()
     remembered.preflight_run = 1
-    assert story.task.spent is not None
-    assert next_step(story, remembered) == asking(story.task.spent)
+    assert story.task.budget_reached is not None
+    assert next_step(story, remembered) == asking(story.task.budget_reached)
     story.task.messages = 0
     assert next_step(story, remembered) == asking("held")
     remembered.start_failure = None
