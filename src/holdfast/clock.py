@@ -49,7 +49,7 @@ def _remember(whole: int) -> tuple[int, str]:
 
 #: Dates that were parsed before: a list of tasks has a thousand times of a few days.
 _days: dict[str, int] = {}
-_MOST_DAYS = 1000
+_MAX_DAYS = 1000
 
 
 def parse_iso(text: str) -> float:
@@ -62,7 +62,7 @@ def parse_iso(text: str) -> float:
     if days is None:
         date = body[:10].split("-")
         days = _days_since_1970(int(date[0]), int(date[1]), int(date[2]))
-        if len(_days) < _MOST_DAYS:
+        if len(_days) < _MAX_DAYS:
             _days[body[:10]] = days
     seconds = int(clock[0]) * 3600 + int(clock[1]) * 60 + int(clock[2])
     return days * 86400 + seconds + (float("0" + body[19:]) if body[19:] else 0.0)
@@ -143,7 +143,7 @@ def local(at: str, form: str) -> str:
         return at
 
 
-def words(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration for display: `4.2s`, `3m20s`, `5h02m`."""
     if seconds < 60:
         return f"{seconds:.1f}s"

@@ -80,9 +80,7 @@ def become_runner(packet: Packet, *, keep: int = -1) -> NoReturn:
         from holdfast.runner.main import main
 
         status = main([packet.path])
-    except (
-        Exception
-    ):  # a bug in holdfast: it goes to runner.log, and the next runner continues from the packet
+    except Exception:  # a bug in holdfast, for runner.log; the next runner continues from the packet
         import traceback
 
         traceback.print_exc()

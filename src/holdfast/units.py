@@ -20,7 +20,7 @@ def parse_bytes(text: str) -> int:
     return size
 
 
-def words(count: int) -> str:
+def size_text(count: int) -> str:
     """A size for display: `512 MiB`, `1.5 GiB`."""
     size, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1024 and len(units) > 1:

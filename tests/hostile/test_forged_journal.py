@@ -61,7 +61,7 @@ def test_a_success_that_an_agent_appended_is_noticed(home: str) -> None:
     with open(source, "wb") as file:
         file.write(forged_end())
     task = Task.shell('cat forged >> "$HOLDFAST_PACKET/events.jsonl"; exit 3', *EAGER, "--max-retries", "0")
-    assert_parked(task, "somebody else wrote")
+    assert_parked(task, "another process wrote")
     assert not task.events("stage.done")
 
 
@@ -78,7 +78,7 @@ def test_lines_appended_without_a_runner_do_not_count(home: str, data: str) -> N
     }[data]
     append(task, forged)
     task.start_runner()
-    assert_parked(task, "somebody else wrote")
+    assert_parked(task, "another process wrote")
     assert not processes.is_alive(agent)
     kept = [name for name in os.listdir(task.packet) if name.startswith("events.jsonl.forged")]
     assert task.read(kept[0]) == forged
@@ -130,7 +130,7 @@ def test_going_back_in_the_journal_is_noticed(home: str) -> None:
     with open(task.path("events.jsonl"), "r+b") as file:
         file.truncate(len(lines[0]) + len(lines[1]))
     task.start_runner()
-    assert_parked(task, "somebody else")
+    assert_parked(task, "another process")
     os.close(lock)
 
 

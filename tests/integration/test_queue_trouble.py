@@ -231,4 +231,4 @@ def test_the_wait_for_a_turn_is_not_counted_as_work(home: str) -> None:
     took_s = clock.parse_iso(manifest["finished_at"]) - clock.parse_iso(manifest["begun_at"])
     found = json.loads(holdfast("metrics", "--json").stdout)
     assert found["home"]["average_duration_s"] == pytest.approx(took_s, abs=0.01)
-    assert f"took {clock.words(took_s)}" in holdfast("show", "it").stdout
+    assert f"took {clock.duration_text(took_s)}" in holdfast("show", "it").stdout

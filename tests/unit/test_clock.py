@@ -93,7 +93,7 @@ def test_anything_else_is_no_duration(text: str) -> None:
     ],
 )
 def test_readable_durations(seconds: float, text: str) -> None:
-    assert clock.words(seconds) == text
+    assert clock.duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.units import parse_bytes, words
+from holdfast.units import parse_bytes, size_text
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from holdfast.units import parse_bytes, words
     ],
 )
 def test_a_readable_size(count: int, said: str) -> None:
-    assert words(count) == said
+    assert size_text(count) == said
     assert parse_bytes(said.replace(" ", "").replace("bytes", "")) == count

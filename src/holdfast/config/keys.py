@@ -238,7 +238,7 @@ KEYS: dict[str, Key] = {
 }
 
 #: Setting → field of Limits.
-LIMITS = {
+LIMIT_OF_SETTING = {
     "base_interval": "base_interval_s",
     "max_interval": "max_interval_s",
     "grace": "grace_s",

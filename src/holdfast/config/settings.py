@@ -11,7 +11,7 @@ import os
 from holdfast import files, paths
 from holdfast.config import classes, needs, project
 from holdfast.config.check import check, check_variable
-from holdfast.config.keys import KEYS, LIMITS
+from holdfast.config.keys import KEYS, LIMIT_OF_SETTING
 from holdfast.errors import UnreadableFile, UsageError
 from holdfast.units import parse_bytes
 
@@ -101,13 +101,13 @@ def values(directory: str, judge: Judge = needs.nothing) -> dict[str, Any]:
     """The values of both files for `run`. `limits`: field → (value as text, its place); `env_file_data`: the
     content of the project's environment file."""
     settings = load(directory, judge)
-    others = {name: setting.value for name, setting in settings.items() if name not in LIMITS}
+    others = {name: setting.value for name, setting in settings.items() if name not in LIMIT_OF_SETTING}
     if "env_file" in settings and settings["env_file"].data is not None:
         others["env_file_data"] = settings["env_file"].data
     limits = {
-        LIMITS[name]: (_as_text(name, setting.value), f"{setting.where}: {name}")
+        LIMIT_OF_SETTING[name]: (_as_text(name, setting.value), f"{setting.where}: {name}")
         for name, setting in settings.items()
-        if name in LIMITS
+        if name in LIMIT_OF_SETTING
     }
     return {**others, "limits": limits}
 
@@ -127,7 +127,7 @@ def effective(
         if key.variable and environ.get(key.variable):
             text = environ[key.variable]
             # Limits of a task are checked when the task is created.
-            value = text if name in LIMITS else check_variable(key, text)
+            value = text if name in LIMIT_OF_SETTING else check_variable(key, text)
             by_name[name] = Setting(value, "environment", key.variable)
         else:
             by_name[name] = from_files.get(name) or Setting(key.default, "default")

@@ -57,7 +57,7 @@ with a final slash, that the item may change, without wildcards. `depends_on` an
 def prompt(goal: str) -> str:
     """What the agent is asked."""
     return _PROMPT.format(
-        goal=goal.strip(), most=work_plan.MOST_ITEMS, schema=work_plan.SCHEMA, chars=work_plan.ID_CHARS
+        goal=goal.strip(), most=work_plan.MAX_ITEMS, schema=work_plan.SCHEMA, chars=work_plan.ID_CHARS
     )
 
 

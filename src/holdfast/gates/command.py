@@ -53,7 +53,7 @@ def run(
     command = redact(command)
     failure = ""
     if done.is_timeout:
-        failure = f"`{shortened(command)}` timed out after {clock.words(done.lasted_s)}"
+        failure = f"`{shortened(command)}` timed out after {clock.duration_text(done.lasted_s)}"
     elif done.exit_code:
         failure = f"`{shortened(command)}` failed with exit status {done.exit_code}{_last_line(output)}"
     elif expect_empty and output.strip():

@@ -53,7 +53,7 @@ def _run(text: str, command: str, *, cwd: str, limit_s: float) -> str:
     lines = [line.strip() for line in done.output.decode("utf-8", "replace").splitlines() if line.strip()]
     last_line = f": {lines[-1][:_LINE_CHARS]}" if lines else ""
     if done.is_timeout:
-        return f"no issue was filed: the command timed out after {clock.words(done.lasted_s)}"
+        return f"no issue was filed: the command timed out after {clock.duration_text(done.lasted_s)}"
     if done.exit_code:
         return f"no issue was filed: the command failed with exit status {done.exit_code}{last_line}"
     return f"an issue was filed{last_line}"

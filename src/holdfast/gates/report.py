@@ -48,7 +48,7 @@ def check_severity(case: Case) -> Check:
         return Check(name="severity", passed=True)
     counts = conclusion.read(case.stage.role, case.report).findings
     bad = conclusion.worse_than(limit, counts)
-    reason = f"the review has findings worse than {limit}: {concerns.words('', bad)}"
+    reason = f"the review has findings worse than {limit}: {concerns.as_text('', bad)}"
     return Check(name="severity", passed=not bad, reasons=(reason,) if bad else ())
 
 

@@ -1,4 +1,13 @@
 """The keeper, one per home: starts and restarts runners.
 
 It keeps no state of its own; everything is read from files.
+
+main.py          the process: takes the lock, and calls the parts below in a loop
+live_tasks.py    every live task has a runner
+restart_seed.py  the home has a seed
+dispatch.py      starts tasks of the queue; loop_state.py (settings and counters), capacity.py (slots, memory,
+                 disk), allowance.py (hours, money per day), ended_tasks.py (counts ends, asks a person)
+schedules.py     tasks that start at a time; sources.py imports work items; archiver.py puts old tasks away
+delivery.py      delivers notices
+settings.py      the last readable settings; inhibitor.py: no sleep while tasks run; descriptors.py, log.py
 """

@@ -85,7 +85,7 @@ def _is_at_limit(home: Home, item: Item) -> bool:
 def _too_big(agents: tuple[str, ...], spec: LoopSpec) -> dict[str, str]:
     """Agents for which there is not enough memory, each with a message."""
     free = _free_memory_bytes() - spec.min_free_memory_bytes
-    reserve = units.words(spec.min_free_memory_bytes)
+    reserve = units.size_text(spec.min_free_memory_bytes)
     messages: dict[str, str] = {}
     for agent in agents:
         try:
@@ -94,7 +94,7 @@ def _too_big(agents: tuple[str, ...], spec: LoopSpec) -> dict[str, str]:
             continue  # the runner reports what is wrong with its agent
         if needed > free:
             messages[agent] = (
-                f"{agent} is not started: it needs {units.words(needed)} of memory"
+                f"{agent} is not started: it needs {units.size_text(needed)} of memory"
                 f" besides the reserve of {reserve}"
             )
     return messages

@@ -182,7 +182,7 @@ class Dispatch:
             self._hold_reason = why
             return SYNC_S
         if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
-            least = units.words(spec.min_free_disk_bytes)
+            least = units.size_text(spec.min_free_disk_bytes)
             self._hold_reason = f"no task is started: less than {least} of disk space is free"
             return _SHORT_S
         return None

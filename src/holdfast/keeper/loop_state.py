@@ -101,11 +101,11 @@ def _valid(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < _MOST
+    return type(value) in (int, float) and 0 <= value < _MAX_VALUE
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _MOST
+    return type(value) is int and 0 <= value < _MAX_VALUE
 
 
 def _is_table(value: Any, kind: Callable[[Any], bool]) -> bool:
@@ -113,7 +113,7 @@ def _is_table(value: Any, kind: Callable[[Any], bool]) -> bool:
 
 
 #: More than any setting of the loop.
-_MOST = 1e15
+_MAX_VALUE = 1e15
 _VALID: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(
         ("slots", "max_iterations", "max_failures", "min_free_memory_bytes", "min_free_disk_bytes"), _is_count

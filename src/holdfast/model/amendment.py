@@ -76,7 +76,7 @@ def applied(spec: TaskSpec, changes: Iterable[dict[str, Any]]) -> TaskSpec:
     return spec
 
 
-def words(change: dict[str, Any]) -> str:
+def as_text(change: dict[str, Any]) -> str:
     """`scope.allow: src/ → src/, docs/`."""
     return f"{change['field']}: {_text(change['old'])} → {_text(change['new'])}"
 

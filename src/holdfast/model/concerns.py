@@ -51,9 +51,9 @@ def of_task(task: Task) -> tuple[Concern, ...]:
         if roles.get(stage.role).joins_findings:
             collected = [each for each in collected if each.kind != "findings"]
         if gate.findings.get("blocker"):
-            collected.append(Concern(stage=stage.name, kind="findings", text=words("", gate.findings)))
+            collected.append(Concern(stage=stage.name, kind="findings", text=as_text("", gate.findings)))
         if gate.decision in _BAD:
-            collected.append(Concern(stage=stage.name, kind=gate.decision, text=words(gate.decision)))
+            collected.append(Concern(stage=stage.name, kind=gate.decision, text=as_text(gate.decision)))
         if gate.confirm and stage.name in last:  # a request of an earlier stage was answered
             why = "; ".join(reason for reason in gate.confirm if reason)
             text = "asks to stop and confirm" + (f": {why}" if why else "")
@@ -61,13 +61,13 @@ def of_task(task: Task) -> tuple[Concern, ...]:
     return tuple(collected)
 
 
-def words(decision: str, findings: dict[str, int] | None = None) -> str:
+def as_text(decision: str, findings: dict[str, int] | None = None) -> str:
     """`no-go`, or `1 blocker, 2 major`: what the report of a stage concludes; empty if nothing."""
     counts = ", ".join(f"{count} {severity}" for severity, count in (findings or {}).items())
     decided = f"candidate {decision}" if decision.isdigit() else _WORDS.get(decision, "")
     return "; ".join(part for part in (decided, counts) if part)
 
 
-def in_words(found: Iterable[dict[str, Any]]) -> str:
+def all_as_text(found: Iterable[dict[str, Any]]) -> str:
     """`codex_review: 1 blocker; codex_verify: failed`: concerns as they are in the manifest."""
     return "; ".join(f"{each['stage']}: {each['text']}" for each in found)

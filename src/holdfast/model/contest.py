@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from holdfast.model.spec import StageSpec
     from holdfast.model.task import Task
 
-#: The role that compares candidates.
-JUDGE = "judge"
-
 
 def judge_of(task: Task) -> StageSpec | None:
     """The stage that chooses; None in a task without candidates."""

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: Labels are shown in lists and sent to agents, so they are short.
-_KEY_CHARS, _VALUE_CHARS, _MOST = 63, 200, 32
+_KEY_CHARS, _VALUE_CHARS, _MAX_LABELS = 63, 200, 32
 _IN_KEYS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")
 
 
@@ -24,8 +24,8 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
         if len(value) > _VALUE_CHARS or not value.isprintable():
             raise ValueError(f"{key}: a value has at most {_VALUE_CHARS} printable characters")
         labels[key] = value
-    if len(labels) > _MOST:
-        raise ValueError(f"more than {_MOST} labels")
+    if len(labels) > _MAX_LABELS:
+        raise ValueError(f"more than {_MAX_LABELS} labels")
     return labels
 
 

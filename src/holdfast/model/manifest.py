@@ -49,84 +49,42 @@ class Observed:
 
 
 #: Every field that this version writes. Fields of other versions survive a rewrite.
-FIELDS = frozenset(
-    [
-        "schema",
-        "task_id",
-        "task_name",
-        "goal",
-        "agent",
-        "model",
-        "permissions",
-        "denied",
-        "yolo",
-        "project_dir",
-        "session_name",
-        "session_id",
-        "pid",
-        "tmpdir",
-        "started_at",
-        "begun_at",
-        "status",
-        "status_reason",
-        "status_cause",
-        "status_updated_at",
-        "stage",
-        "stages",
-        "run",
-        "attempt",
-        "retry_count",
-        "total_retries",
-        "last_checked_at",
-        "last_progress_at",
-        "deadline_at",
-        "active_s",
-        "heartbeat",
-        "usage",
-        "paid_calls",
-        "interrupt",
-        "wake_at",
-        "runner",
-        "verdict",
-        "waiting_for",
-        "stopping",
-        "answers",
-        "asked_s",
-        "last_words",
-        "progress",
-        "finished_at",
-        "exit_code",
-        "exit_signal",
-        "output_tail",
-        "abandoned_at",
-        "abandon_reason",
-        "is_past_deadline",
-        "concerns",
-        "accept",
-        "amended",
-        "labels",
-        "journal_bytes",
-        "notes",
-        "sandbox",
-        "applied",
-        "denied_readers",
-        "parent",
-        "items",
-    ]
-)
+FIELDS = frozenset((
+    "schema", "task_id", "task_name", "goal", "agent", "model", "permissions", "denied", "yolo",
+    "project_dir", "session_name", "session_id", "pid", "tmpdir", "started_at", "begun_at", "status",
+    "status_reason", "status_cause", "status_updated_at", "stage", "stages", "run", "attempt",
+    "retry_count", "total_retries", "last_checked_at", "last_progress_at", "deadline_at", "active_s",
+    "heartbeat", "usage", "paid_calls", "interrupt", "wake_at", "runner", "verdict", "waiting_for",
+    "stopping", "answers", "asked_s", "last_words", "progress", "finished_at", "exit_code", "exit_signal",
+    "output_tail", "abandoned_at", "abandon_reason", "is_past_deadline", "concerns", "accept", "amended",
+    "labels", "journal_bytes", "notes", "sandbox", "applied", "denied_readers", "parent", "items",
+))  # fmt: skip
 
 
 def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
     """The manifest of `task`."""
+    waiting_for = _waiting_for(task, observed)
+    manifest = _always(task, packet_dir, observed, waiting_for)
+    manifest.update(_if_present(task, observed, waiting_for))
+    if task.status in ENDS:
+        manifest.update(_at_end(task, observed))
+    return manifest
+
+
+def _waiting_for(task: Task, observed: Observed) -> str | None:
+    """What it waits for. A task that was stopped while it waited does not wait any more."""
+    if task.status is Status.RUNNING:
+        return observed.agent_waits_for
+    return observed.waiting_for if task.status in (Status.SPAWNING, Status.COMPLETING) else None
+
+
+def _always(task: Task, packet_dir: str, observed: Observed, waiting_for: str | None) -> dict[str, Any]:
+    """Fields of every manifest."""
     spec, attempt = task.spec, task.attempt
     started = attempt.started if attempt is not None else None
     ended = attempt.ended if attempt is not None else None
     usage = task.total_usage if attempt is not None and attempt.is_open else task.usage
-    # A task that was stopped while it waited does not wait any more.
-    waiting_for = observed.agent_waits_for if task.status is Status.RUNNING else None
-    if task.status in (Status.SPAWNING, Status.COMPLETING):
-        waiting_for = observed.waiting_for
-    manifest: dict[str, Any] = {
+    return {
         "schema": SCHEMA,
         "task_id": spec.task_id,
         "task_name": spec.task_name,
@@ -175,48 +133,62 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         "verdict": observed.verdict_text() if waiting_for is None else f"waits for {waiting_for}",
         "progress": progress(task, observed),
     }
+
+
+def _if_present(task: Task, observed: Observed, waiting_for: str | None) -> dict[str, Any]:
+    """Fields that most manifests do not have."""
+    spec = task.spec
+    fields: dict[str, Any] = {}
     if found := concerns.of_task(task):
-        manifest["concerns"] = [concern.to_json() for concern in found]
+        fields["concerns"] = [concern.to_json() for concern in found]
     if spec.quality is not None and spec.quality.accept:
-        manifest["accept"] = len(spec.quality.accept)
+        fields["accept"] = len(spec.quality.accept)
     if readers := permissions.denied_readers(task):
-        manifest["denied_readers"] = readers
+        fields["denied_readers"] = readers
     if spec.notes:
-        manifest["notes"] = list(spec.notes)
+        fields["notes"] = list(spec.notes)
     if task.applied is not None:
-        manifest["applied"] = task.applied.shown()
+        fields["applied"] = task.applied.shown()
     if task.amended:
-        manifest["amended"] = list(task.amended)
+        fields["amended"] = list(task.amended)
     if spec.labels:
-        manifest["labels"] = spec.labels
+        fields["labels"] = spec.labels
     if spec.parent is not None:
-        manifest["parent"] = spec.parent
+        fields["parent"] = spec.parent
     if spec.fan_out is not None:
-        manifest["items"] = [item.id for item in spec.fan_out.items]
+        fields["items"] = [item.id for item in spec.fan_out.items]
     if observed.journal_bytes is not None:
-        manifest["journal_bytes"] = observed.journal_bytes
+        fields["journal_bytes"] = observed.journal_bytes
     if waiting_for is not None:
-        manifest["waiting_for"] = waiting_for
+        fields["waiting_for"] = waiting_for
     if task.asked_s:
-        manifest["asked_s"] = round(task.asked_s, 3)
+        fields["asked_s"] = round(task.asked_s, 3)
     if task.answers:
-        manifest["answers"] = [answer.to_json() for answer in task.answers[-_ANSWERS:]]
+        fields["answers"] = [answer.to_json() for answer in task.answers[-_ANSWERS:]]
     if stopping := _stopping(task):
-        manifest["stopping"] = stopping
+        fields["stopping"] = stopping
     if task.begun_at is not None:
-        manifest["begun_at"] = task.begun_at
-    if task.status in ENDS:
-        manifest["finished_at"] = task.finished_at
-        manifest["exit_code"] = ended.exit_code if ended is not None else None
-        manifest["exit_signal"] = ended.exit_signal if ended is not None else None
-        manifest["output_tail"] = observed.output_tail
-        if attempt is not None and (words := " ".join(attempt.last_words.split())):
-            manifest["last_words"] = words[:_WORDS_CHARS]
-        if task.status is Status.ABANDONED:
-            manifest["abandoned_at"] = task.finished_at
-            manifest["abandon_reason"] = task.reason
-            manifest["is_past_deadline"] = task.is_past_deadline
-    return manifest
+        fields["begun_at"] = task.begun_at
+    return fields
+
+
+def _at_end(task: Task, observed: Observed) -> dict[str, Any]:
+    """Fields of a task that has ended."""
+    attempt = task.attempt
+    ended = attempt.ended if attempt is not None else None
+    fields: dict[str, Any] = {
+        "finished_at": task.finished_at,
+        "exit_code": ended.exit_code if ended is not None else None,
+        "exit_signal": ended.exit_signal if ended is not None else None,
+        "output_tail": observed.output_tail,
+    }
+    if attempt is not None and (words := " ".join(attempt.last_words.split())):
+        fields["last_words"] = words[:_WORDS_CHARS]
+    if task.status is Status.ABANDONED:
+        fields["abandoned_at"] = task.finished_at
+        fields["abandon_reason"] = task.reason
+        fields["is_past_deadline"] = task.is_past_deadline
+    return fields
 
 
 def _interrupt(task: Task) -> dict[str, Any] | None:

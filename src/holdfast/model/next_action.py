@@ -272,7 +272,7 @@ def for_manifest(
             wake_at=manifest.get("wake_at"),
             is_past_deadline=bool(manifest.get("is_past_deadline")),
             has_changes=bool(workspace),
-            objection=concerns.in_words(manifest.get("concerns") or ()),
+            objection=concerns.all_as_text(manifest.get("concerns") or ()),
             applied=applied_words(manifest),
             workspace=workspace,
             denied=Denial.from_json(denied[0]) if denied else None,

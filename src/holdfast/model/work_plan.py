@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SCHEMA = "holdfast.plan/1"
-MOST_ITEMS, MOST_PATHS, PROMPT_BYTES = 20, 50, 16 * 1024
+MAX_ITEMS, MAX_PATHS, PROMPT_BYTES = 20, 50, 16 * 1024
 ID_CHARS, _TITLE_CHARS, _TEXT_CHARS = 24, 200, 200
 _ID = re.compile(r"[a-z0-9][a-z0-9-]*")
 #: A path has no wildcards: what it means does not depend on other files.
@@ -57,8 +57,8 @@ def of(data: object) -> Plan:
     if not isinstance(goal, str) or len(goal) > _TITLE_CHARS or "\n" in goal:
         problems.append(f"goal must be one line of at most {_TITLE_CHARS} characters")
     listed: Any = fields.get("items")
-    if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_ITEMS:  # pyright: ignore
-        return Plan(problems=(*problems, f"items must be a list of 1 to {MOST_ITEMS} items"))
+    if not isinstance(listed, list) or not 1 <= len(listed) <= MAX_ITEMS:  # pyright: ignore
+        return Plan(problems=(*problems, f"items must be a list of 1 to {MAX_ITEMS} items"))
     found = [_item(each, f"items[{at}]", problems) for at, each in enumerate(listed)]  # pyright: ignore
     items = tuple(item for item in found if item is not None)
     if len(items) == len(found):
@@ -86,8 +86,8 @@ def _item(data: object, where: str, problems: list[str]) -> PlanItem | None:
         problems.append(f"{where}.prompt must be text of at most {PROMPT_BYTES} bytes")
     if not isinstance(depends_on, list) or not all(isinstance(each, str) for each in depends_on):  # pyright: ignore
         problems.append(f"{where}.depends_on must be a list of ids")
-    if not isinstance(scope, list) or len(scope) > MOST_PATHS:  # pyright: ignore
-        problems.append(f"{where}.scope must be a list of at most {MOST_PATHS} paths")
+    if not isinstance(scope, list) or len(scope) > MAX_PATHS:  # pyright: ignore
+        problems.append(f"{where}.scope must be a list of at most {MAX_PATHS} paths")
     elif not all(isinstance(path, str) and is_plain(path) for path in scope):  # pyright: ignore
         problems.append(f"{where}.scope must have relative paths without wildcards or '..'")
     if len(problems) > before:

@@ -63,7 +63,7 @@ def _post(
         "at": clock.iso_now(),
         **redacted,
         "home": home.path,
-        "text": redact(notify_rules.words(redacted)),
+        "text": redact(notify_rules.message(redacted)),
         "tries": 0,
         "next_at": None,
         "after": after,

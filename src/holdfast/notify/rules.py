@@ -57,7 +57,7 @@ _EVENT_TEXTS = {
 }
 
 
-def words(event: dict[str, Any]) -> str:
+def message(event: dict[str, Any]) -> str:
     """The text of a notice: which task, what happened, why."""
     why = f": {event['reason']}" if event.get("reason") else ""
     if event["event"] == "home_interrupt":

@@ -112,8 +112,5 @@ def _packet_around() -> str | None:
             if path.endswith(("/lock", "/runner.lock")) and is_our_lock(path):
                 folder = os.path.dirname(path)
                 return folder if path.endswith("/runner.lock") else os.path.dirname(os.path.dirname(folder))
-        fields = process.stat_fields(pid)
-        if fields is None:
-            return None
-        pid = int(fields[1])
+        pid = process.parent(pid)
     return None

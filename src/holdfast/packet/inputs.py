@@ -9,9 +9,9 @@ import stat
 from holdfast.errors import UnreadableFile, UsageError
 from holdfast.store import atomic
 
-MOST_BYTES = 256 * 1024**2
+MAX_BYTES = 256 * 1024**2
 _CHUNK = 1024 * 1024
-_MOST_DEPTH = 32
+_MAX_DEPTH = 32
 
 
 def copy(source: str, target: str, *, except_for: tuple[str, ...] = ()) -> None:
@@ -46,11 +46,11 @@ def contents(path: str, most_bytes: int, *, inside: str | None = None) -> bytes:
 class _Copy:
     def __init__(self, root: str) -> None:
         self._root = root
-        self._left = MOST_BYTES
+        self._left = MAX_BYTES
 
     def folder(self, source: str, target: str, *, except_for: tuple[str, ...] = (), depth: int) -> None:
-        if depth > _MOST_DEPTH:
-            raise UsageError(f"{source}: more than {_MOST_DEPTH} nested directories")
+        if depth > _MAX_DEPTH:
+            raise UsageError(f"{source}: more than {_MAX_DEPTH} nested directories")
         os.makedirs(target, mode=0o700, exist_ok=True)
         try:
             names = sorted(set(os.listdir(source)) - set(except_for))
@@ -99,7 +99,7 @@ class _Copy:
                     self._left -= len(data)
                     if self._left < 0:
                         raise UsageError(
-                            f"the inputs in {self._root} are larger than {MOST_BYTES // 1024**2} MB",
+                            f"the inputs in {self._root} are larger than {MAX_BYTES // 1024**2} MB",
                             hint="leave large files where they are, and mention their paths in the request",
                         )
                     atomic.write_all(writing, data)

@@ -145,7 +145,7 @@ def _value(field: str, text: str, where: str, *, needs_unit: bool = False) -> fl
         raise UsageError(f"{where} must be {least}, not {text}", hint=f"for example {_example(field, where)}")
     if field in _LEAST and value < _LEAST[field][0]:
         least, why = _LEAST[field]
-        minimum = units.words(int(least)) if field.endswith("_bytes") else f"{least:g}s"
+        minimum = units.size_text(int(least)) if field.endswith("_bytes") else f"{least:g}s"
         raise UsageError(
             f"{where} must be at least {minimum}, not {text}: {why}",
             hint=f"for example {_example(field, where)}",

@@ -143,8 +143,8 @@ def _rescue(packet: Packet) -> tuple[Folded, ev.JournalForged | None]:
     if size <= files.MAX_BYTES:
         atomic.write(kept_at, files.read(packet.journal), durable=True)
     reason = (
-        f"somebody else changed the journal; its first {good} bytes are genuine and count, "
-        f"the rest does not (all of it is in {os.path.basename(kept_at)})"
+        f"another process changed the journal; its first {good} bytes are genuine, the rest is ignored "
+        f"(all of it is in {os.path.basename(kept_at)})"
     )
     dropped_bytes = max(0, size - good)
     seals.note_forgery(packet.seals, reason, dropped_bytes)

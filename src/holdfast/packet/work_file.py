@@ -71,7 +71,7 @@ def write(packet: Packet, item: dict[str, Any]) -> None:
     atomic.write_json(packet.work, item, durable=False)
 
 
-def words(item: dict[str, Any] | None, redact: Callable[[str], str] = str) -> str:
+def as_text(item: dict[str, Any] | None, redact: Callable[[str], str] = str) -> str:
     """Progress as text, such as `3/10 Implementing the login`; empty if unknown."""
     if item is None:
         return ""

@@ -39,7 +39,7 @@ def dependencies_first(waits: Mapping[str, Sequence[str]]) -> tuple[list[str], l
     return order, cycles
 
 
-def words(cycle: Sequence[str]) -> str:
+def cycle_text(cycle: Sequence[str]) -> str:
     """A cycle as text."""
     if len(cycle) == 1:
         return f"{cycle[0]} waits for itself"

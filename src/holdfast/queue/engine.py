@@ -15,7 +15,7 @@ WEIGHTS = {"high": 10, "medium": 5, "low": 1}
 #: After this many lost claims, an item is poison.
 POISON_AFTER = 5
 #: Maximum number of items per import.
-MOST = 100
+MAX_IMPORT_ITEMS = 100
 #: Stands for all pools in pause and resume.
 ALL = "*"
 

@@ -8,7 +8,7 @@ from holdfast import files
 from holdfast.config import classes, needs
 from holdfast.queue.work_item import BOOTSTRAPS, WorkItem
 
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 
 
 def part_of(work: WorkItem) -> needs.Part:
@@ -35,6 +35,6 @@ def _named(field: str, value: str | tuple[str, ...]) -> bytes | None:
 def _content(path: str) -> bytes:
     """A file that cannot be read is reported when the task is made."""
     try:
-        return files.read(path, _MOST_BYTES, follow=True)
+        return files.read(path, _MAX_BYTES, follow=True)
     except OSError:
         return b""

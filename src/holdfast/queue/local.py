@@ -24,12 +24,12 @@ _CLAIM = (
     "UPDATE items SET state = 'claimed', claimed_by = ?, claimed_at = ?, attempts = attempts + 1, front = 0"
     " WHERE seq = ?"
 )
-_LEAVING = (
+_SELECT_FOR_ACK = (
     "SELECT seq, waits, EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id), state, claimed_by"
     " FROM items WHERE task_id = ?"
 )
 #: The usual case, from the keeper: claimed by this owner, no dependents, and no changes by users.
-_LEAVE_PLAINLY = (
+_ACK_SIMPLE = (
     "DELETE FROM items WHERE task_id = ? AND state = 'claimed' AND claimed_by = ? AND waits = 0"
     " AND NOT EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id) AND NOT EXISTS (SELECT 1 FROM paused)"
     " AND NOT EXISTS (SELECT 1 FROM items AS other WHERE other.line = 1"
@@ -84,7 +84,7 @@ class LocalQueue:
         return self._write(lambda: self._insert(item))
 
     def add_many(self, items: list[Item]) -> int:
-        """Add items in one transaction; returns how many were new."""
+        """Add items in one transaction; returns how many were new. Used only by tests and benchmarks."""
         return self._write(lambda: sum(self._insert(item) for item in items))
 
     def claim(self, owner: str, capacity: Capacity = rows.ANY, *, task_id: str | None = None) -> Item | None:
@@ -95,17 +95,20 @@ class LocalQueue:
         """See Engine."""
 
         def act() -> bool:
-            plainly = owner is not None and not os.path.exists(self._changes_path)
-            if plainly and self._execute(_LEAVE_PLAINLY, task_id, owner).rowcount:
+            is_simple = owner is not None and not os.path.exists(self._changes_path)
+            if is_simple and self._execute(_ACK_SIMPLE, task_id, owner).rowcount:
                 return True
-            row = self._execute(_LEAVING, task_id).fetchone()
-            if row is None or (owner is not None and row[3:] != ("claimed", owner)):
+            row = self._execute(_SELECT_FOR_ACK, task_id).fetchone()
+            if row is None:
                 return False
-            self._execute("DELETE FROM items WHERE seq = ?", row[0])
+            seq, waits, has_dependents, state, claimed_by = row
+            if owner is not None and (state, claimed_by) != ("claimed", owner):
+                return False
+            self._execute("DELETE FROM items WHERE seq = ?", seq)
             self._change(lambda changes: user_changes.without(changes, task_id))
-            if row[1]:
+            if waits:
                 self._execute("DELETE FROM waits WHERE task_id = ?", task_id)
-            if row[2] and status is not None:
+            if has_dependents and status is not None:
                 self._task_ended(task_id, status)
             return True
 
@@ -203,7 +206,7 @@ class LocalQueue:
 
         def act() -> bool:
             self._execute("UPDATE waits SET has_failed = 0 WHERE task_id = ? AND on_id = ?", task_id, on_id)
-            return self._let_go(task_id)
+            return self._requeue_if_unheld(task_id)
 
         return self._write(act)
 
@@ -286,7 +289,7 @@ class LocalQueue:
         return changes
 
     def _insert(self, item: Item) -> bool:
-        item = user_changes.as_left(item, user_changes.read(self._changes_path))
+        item = user_changes.with_user_changes(item, user_changes.read(self._changes_path))
         waits = tuple(dict.fromkeys(item.after))
         added = self._execute(
             f"INSERT OR IGNORE INTO items ({', '.join(rows.COLUMNS)}, not_before_s, waits)"
@@ -335,7 +338,7 @@ class LocalQueue:
             self._execute("DELETE FROM waits WHERE on_id = ?", task_id)
             for waiter in waiting:
                 self._count_waits(waiter)
-                self._let_go(waiter)
+                self._requeue_if_unheld(waiter)
             return len(waiting)
         self._execute("UPDATE waits SET has_failed = 1 WHERE on_id = ?", task_id)
         return self._execute(
@@ -344,7 +347,7 @@ class LocalQueue:
             *(f"{task_id} is {status}", task_id),
         ).rowcount
 
-    def _let_go(self, task_id: str) -> bool:
+    def _requeue_if_unheld(self, task_id: str) -> bool:
         """Requeue a held item if nothing holds it any more."""
         return (
             self._execute(

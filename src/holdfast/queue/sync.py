@@ -70,7 +70,7 @@ def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
 def _update_waits(home: Home, engine: Dependencies, waiting: list[Item]) -> None:
     """Update dependencies: ended or missing ones, ones that came (back) after all, and cycles."""
     _, cycles = dependency_order.dependencies_first({item.task_id: item.waits_for for item in waiting})
-    closed = {(cycle[0], cycle[1 % len(cycle)]): dependency_order.words(cycle) for cycle in cycles}
+    closed = {(cycle[0], cycle[1 % len(cycle)]): dependency_order.cycle_text(cycle) for cycle in cycles}
     status = {on_id: status_of(home, on_id) for item in waiting for on_id in item.waits_for}
     for on_id, ended in status.items():
         if ended is None or ended in ENDS:

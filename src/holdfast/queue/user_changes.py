@@ -76,33 +76,33 @@ def _is_priority(value: Any) -> bool:
         return False
 
 
-def write(path: str, kept: UserChanges) -> None:
+def write(path: str, changes: UserChanges) -> None:
     """Write the file. Raises StorageError, and then the transaction is rolled back."""
-    atomic.write_json(path, kept.to_json(), durable=True)
+    atomic.write_json(path, changes.to_json(), durable=True)
 
 
-def claimed(kept: UserChanges, task_id: str, *, by: str, at: str) -> UserChanges:
+def claimed(changes: UserChanges, task_id: str, *, by: str, at: str) -> UserChanges:
     """An external worker claimed the task."""
-    return kept.evolve(claims={**kept.claims, task_id: {"by": by, "at": at}})
+    return changes.evolve(claims={**changes.claims, task_id: {"by": by, "at": at}})
 
 
-def unclaimed(kept: UserChanges, task_id: str) -> UserChanges:
+def unclaimed(changes: UserChanges, task_id: str) -> UserChanges:
     """The claim was released."""
-    return kept.evolve(claims={key: claim for key, claim in kept.claims.items() if key != task_id})
+    return changes.evolve(claims={key: claim for key, claim in changes.claims.items() if key != task_id})
 
 
-def without(kept: UserChanges, task_id: str) -> UserChanges:
+def without(changes: UserChanges, task_id: str) -> UserChanges:
     """The item left the queue."""
-    priorities = {key: value for key, value in kept.priorities.items() if key != task_id}
-    return unclaimed(kept, task_id).evolve(priorities=priorities)
+    priorities = {key: value for key, value in changes.priorities.items() if key != task_id}
+    return unclaimed(changes, task_id).evolve(priorities=priorities)
 
 
-def as_left(item: Item, kept: UserChanges | None) -> Item:
+def with_user_changes(item: Item, changes: UserChanges | None) -> Item:
     """A new row for an old item, with the user's changes applied."""
-    if kept is None:
+    if changes is None:
         return item
-    item = item.evolve(priority=kept.priorities.get(item.task_id, item.priority))
-    claim = kept.claims.get(item.task_id)
+    item = item.evolve(priority=changes.priorities.get(item.task_id, item.priority))
+    claim = changes.claims.get(item.task_id)
     if claim is None or item.state != "queued":
         return item
     return item.evolve(state="claimed", claimed_by=claim["by"], claimed_at=claim["at"])

@@ -42,7 +42,7 @@ class Gatherer:
     def gather(self, ready: set[str]) -> Facts:
         """What can be observed now. `ready` are the waiter's names of this wake-up; empty after a timeout."""
         context, task = self._context, self._context.ledger.task
-        request = self._request(ready) if not self._is_works_turn() else None
+        request = self._request(ready) if not self._must_work_first() else None
         if request is not None:
             self._answered += 1
             return Facts(memory=context.memory, request=request)
@@ -73,7 +73,7 @@ class Gatherer:
             **found,
         )
 
-    def _is_works_turn(self) -> bool:
+    def _must_work_first(self) -> bool:
         """Whether work goes before the requests that are left: an agent can fill the inbox, and a stop that
         was answered must be carried out."""
         ledger = self._context.ledger
@@ -104,7 +104,7 @@ class Gatherer:
         """The oldest request, but a stop among the newest first: an agent can fill the inbox, and a person
         waits. Files that are not valid are taken together, a bounded number at a time."""
         packet, names = self._context.ledger.packet, self._requests
-        for name in names[:-_NEWEST:-1] if len(names) > _NEWEST else ():
+        for name in names[: -_NEWEST - 1 : -1] if len(names) > _NEWEST else ():
             if self._is_there(name):
                 request = inbox.read(packet, name)
                 if not isinstance(request, HoldfastError) and request.verb == "stop":

@@ -50,17 +50,17 @@ class Ledger:
         self._redacted_texts: dict[str, str] = {}
 
     @property
-    def journal(self) -> int:
+    def journal_fd(self) -> int:
         """The descriptor of the open journal."""
         return self._journal.descriptor
 
     @property
-    def pin(self) -> str:
-        """How much of which journal this runner believes."""
+    def journal_pin(self) -> str:
+        """Length and digest of the journal, so that a chore reads exactly what this runner trusts."""
         return self._journal.pin
 
     @property
-    def length(self) -> int:
+    def journal_bytes(self) -> int:
         """The journal's length: while it stays the same, no fact was recorded."""
         return self._journal.size
 
@@ -102,7 +102,7 @@ class Ledger:
         self._observed_shown = vars(self.observed).copy()
         self._timestamps = [Timestamps(self.packet.manifest, text)]
 
-    def show_applied(self) -> None:
+    def show_work_applied(self) -> None:
         """Add to the manifest of an ended task, which does not change otherwise, that it was applied."""
         try:
             old = atomic.read_json(self.packet.manifest)

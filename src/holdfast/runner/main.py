@@ -128,7 +128,7 @@ def _drive(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
                 break
             except DiskFull:
                 waiter.wait(_DISK_PAUSE_S)
-        watch = PacketWatch(packet, lock, ledger.journal)
+        watch = PacketWatch(packet, lock, ledger.journal_fd)
         keeper = KeeperRestarter(packet, waiter, task.spec.limits.base_interval_s)
         marks = MarkWatch(packet, is_sandboxed=task.spec.sandbox is not None)
         try:

@@ -22,7 +22,7 @@ from holdfast.sandbox.mounts import (
     Sandbox,
     ordered,
 )
-from holdfast.store.inside import plain_path
+from holdfast.store.no_links import plain_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Our own files in a packet: so many, so deep.
-_MOST_RESTORED, _DEEPEST_RESTORED = 5000, 2
+#: At most this many of our own files in a packet are restored, at most this deep.
+_MAX_RESTORED, _MAX_RESTORED_DEPTH = 5000, 2
 #: Names a file without opening it; only Linux has it.
 _NAME_ONLY = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -72,7 +72,7 @@ def restore_modes(packet: str) -> bool:
     Returns whether anything was changed. Links are not followed. Not for every start: it looks at all files.
     """
     changed = _restore(packet)
-    folders, left = [(packet, 0)], _MOST_RESTORED
+    folders, left = [(packet, 0)], _MAX_RESTORED
     while folders and left > 0:
         folder, depth = folders.pop()
         try:
@@ -82,7 +82,11 @@ def restore_modes(packet: str) -> bool:
             continue
         for entry in inside[:left]:
             changed = _restore(entry.path) or changed
-            if depth < _DEEPEST_RESTORED and entry.is_dir(follow_symlinks=False) and entry.name != "scratch":
+            if (
+                depth < _MAX_RESTORED_DEPTH
+                and entry.is_dir(follow_symlinks=False)
+                and entry.name != "scratch"
+            ):
                 folders.append((entry.path, depth + 1))
         left -= len(inside)
     return changed

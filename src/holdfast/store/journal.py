@@ -28,7 +28,7 @@ _FRAGMENT_BYTES = 4096
 #: Only an agent's backlog brings this many events at once. Its reader has loaded msgspec, which is ten times
 #: as fast.
 _MANY = 64
-FORGED_HINT = "'holdfast events' shows what counts; the rest is beside events.jsonl"
+FORGED_HINT = "'holdfast events' shows the accepted events; the rest was saved next to events.jsonl"
 
 
 def encode_line(event: ev.Event, at: str) -> bytes:
@@ -178,7 +178,7 @@ class Journal:
             storage_failed(error, f"cannot open {path}")
         self.size = os.fstat(self.descriptor).st_size
         self._inode, self._folder = os.fstat(self.descriptor).st_ino, _identity(os.path.dirname(path))
-        self._seen = self._look()
+        self._last_fingerprint = self._fingerprint()
 
     def repair(self) -> ev.JournalRepaired | ev.JournalForged | None:
         """Truncate a torn last line, or what is not believed. Returns the event that records it; the caller
@@ -200,8 +200,8 @@ class Journal:
         kept_at = self.path + ".torn" if is_torn else atomic.free_name(f"{self.path}.forged")
         atomic.write(kept_at, line, durable=True)
         reason = (
-            f"somebody else wrote {len(line)} bytes to the journal; they are now in "
-            f"{os.path.basename(kept_at)}, and nothing of them counts"
+            f"another process wrote {len(line)} bytes to the journal; they were moved to "
+            f"{os.path.basename(kept_at)} and are ignored"
         )
         if not is_torn and self._seals is not None:
             self._seals.note_forgery(reason, len(line))
@@ -209,7 +209,7 @@ class Journal:
         os.ftruncate(self.descriptor, good)
         os.fdatasync(self.descriptor)
         failpoint("journal.truncated")
-        self.size, self._seen = good, self._look()
+        self.size, self._last_fingerprint = good, self._fingerprint()
         if is_torn:
             return ev.JournalRepaired(
                 dropped_bytes=len(line), fragment=line[:_FRAGMENT_BYTES].decode("utf-8", "backslashreplace")
@@ -230,18 +230,18 @@ class Journal:
         return f"{self.size}:{self._digest.digest().hex()}" if self._digest is not None else ""
 
     def check(self) -> None:
-        """Raises ForgedJournal if somebody else has written to the journal since our last append."""
-        seen = self._look()
-        if seen == self._seen or seen is None or self._digest is None:
+        """Raises ForgedJournal if another process has written to the journal since our last append."""
+        seen = self._fingerprint()
+        if seen == self._last_fingerprint or seen is None or self._digest is None:
             return
         from holdfast.store import seals
 
         is_intact = seals.digest_of(self.descriptor, self.size).digest() == self._digest.digest()
-        is_ours = self._seen is not None and seen[:2] == self._seen[:2]
+        is_ours = self._last_fingerprint is not None and seen[:2] == self._last_fingerprint[:2]
         if is_intact and is_ours and seen[2] == self.size:
-            self._seen = seen  # a link, another mode: the content is ours
+            self._last_fingerprint = seen  # a link, another mode: the content is ours
             return
-        reason = "somebody else wrote to the journal while the task ran; nothing of it counts"
+        reason = "another process wrote to the journal while the task ran; its lines are ignored"
         if is_intact and not is_ours and self.size < files.MAX_BYTES:
             self._put_back(reason)
         raise ForgedJournal(reason, hint=FORGED_HINT)
@@ -262,11 +262,11 @@ class Journal:
         failpoint("journal.put_aside")
         atomic.write(self.path, data, durable=True)
 
-    def _look(self) -> tuple[int, ...] | None:
-        """What tells whether anybody has written: one system call. None if the file is gone.
+    def _fingerprint(self) -> tuple[int, ...] | None:
+        """Device, inode, size and times of the file: they change if anything is written.
 
-        Or if our directory was renamed, with its home, and another one is at its path: that journal is not
-        ours to restore.
+        None if the file is gone, or if our directory was renamed, with its home, and another one is at its
+        path: that journal is not ours to restore.
         """
         try:
             found = os.stat(self.path, follow_symlinks=False)
@@ -298,15 +298,15 @@ class Journal:
         except OSError as error:
             # After a short write on a full disk, no part of a line may be left before the next one.
             os.ftruncate(self.descriptor, self.size)
-            self._seen = self._look()
+            self._last_fingerprint = self._fingerprint()
             if self._seals is not None:
                 self._seals.drop_last()
             storage_failed(error, f"cannot append to {self.path}")
         failpoint("journal.after_append")
         self.size += len(data)
-        seen = self._look()
+        seen = self._fingerprint()
         # Somebody wrote while we did: the next check must not take it for ours.
-        self._seen = seen if seen is None or seen[2] == self.size else (*seen[:2], -1)
+        self._last_fingerprint = seen if seen is None or seen[2] == self.size else (*seen[:2], -1)
         self._digest = digest
         return stamp
 

@@ -65,6 +65,10 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
+#: Fields of /proc/<pid>/stat, counted from the one after the name (proc_pid_stat(5) counts from pid = 1).
+_STATE, _PARENT, _THREADS, _START_TIME, _EXIT_CODE = 0, 1, 17, 19, 49
+
+
 def stat_fields(pid: int) -> list[bytes] | None:
     """/proc/<pid>/stat after the name: [state, ppid, pgrp, session, …]; None if there is no such process."""
     try:
@@ -75,11 +79,17 @@ def stat_fields(pid: int) -> list[bytes] | None:
     return raw[raw.rfind(b")") + 2 :].split()
 
 
+def parent(pid: int) -> int:
+    """The pid of its parent; 0 if there is no such process, or no /proc."""
+    fields = stat_fields(pid) if HAS_PROC else None
+    return int(fields[_PARENT]) if fields else 0
+
+
 def start_time(pid: int) -> int | None:
     """Clock ticks from boot to the start of the process; None if there is no such process."""
     if HAS_PROC:
         fields = stat_fields(pid)
-        return int(fields[19]) if fields else None
+        return int(fields[_START_TIME]) if fields else None
     import psutil
 
     try:
@@ -110,7 +120,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
         except psutil.NoSuchProcess:
             return False
     fields = stat_fields(identity.pid)
-    if fields is None or int(fields[19]) != identity.start_time:
+    if fields is None or int(fields[_START_TIME]) != identity.start_time:
         return False
     return _is_running(fields)
 
@@ -120,12 +130,12 @@ def is_unreaped(identity: ProcessIdentity) -> bool:
     if not HAS_PROC:
         return is_alive(identity)
     fields = stat_fields(identity.pid) if identity.boot_id == boot_id() else None
-    return fields is not None and int(fields[19]) == identity.start_time
+    return fields is not None and int(fields[_START_TIME]) == identity.start_time
 
 
 def _is_running(fields: list[bytes]) -> bool:
-    # fields[17] is num_threads: a leader that called pthread_exit is a zombie, but its threads are alive.
-    return fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
+    # A leader that called pthread_exit is a zombie, but its threads are alive.
+    return fields[_STATE] not in (b"Z", b"X") or int(fields[_THREADS]) > 1
 
 
 def glance(pid: int) -> tuple[str, int] | None:
@@ -142,7 +152,11 @@ def glance(pid: int) -> tuple[str, int] | None:
             return None
         return ("T" if status == psutil.STATUS_STOPPED else "S", ticks)
     fields = stat_fields(pid)
-    return (fields[0].decode(), int(fields[19])) if fields is not None and _is_running(fields) else None
+    return (
+        (fields[_STATE].decode(), int(fields[_START_TIME]))
+        if fields is not None and _is_running(fields)
+        else None
+    )
 
 
 def name(pid: int) -> str:
@@ -171,8 +185,8 @@ def exit_status(identity: ProcessIdentity, pidfd: int = -1) -> int | None:
     status = _status_by_pidfd(pidfd)
     if status is None:
         fields = stat_fields(identity.pid)
-        if fields is not None and int(fields[19]) == identity.start_time and not _is_running(fields):
-            return int(fields[49])
+        if fields is not None and int(fields[_START_TIME]) == identity.start_time and not _is_running(fields):
+            return int(fields[_EXIT_CODE])
         # It may have been reaped between the two.
         status = _status_by_pidfd(pidfd)
     return status

@@ -99,7 +99,7 @@ class Pulse:
         self._silent_s += min(passed_s, self._longest_look_s)
         if self._silent_s >= self._hung_s:
             self._silent_s = 0.0
-            self._kill(f"no heartbeat for {clock.words(self._hung_s)}")
+            self._kill(f"no heartbeat for {clock.duration_text(self._hung_s)}")
 
     def _wake(self) -> None:
         self._silent_s = 0.0

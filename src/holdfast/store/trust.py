@@ -28,7 +28,7 @@ _MAX_BYTES = 8 * 1024 * 1024
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
-class Judge:
+class TrustCheck:
     """Decides for one command what of a project is trusted, and remembers what was asked."""
 
     def __init__(self, project: str, *, by_flag: bool = False) -> None:

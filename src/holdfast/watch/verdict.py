@@ -83,7 +83,8 @@ class Verdict(Record):
         }
 
 
-_NEVER_S = 86400.0
+#: When to judge again if silence is not limited.
+_NO_LIMIT_S = 86400.0
 
 
 def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
@@ -94,18 +95,15 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
         return Verdict(kind=kind, because="result printed, process still running", look_again_mono=ends)
     if limits.stale_s is None:
         return Verdict(
-            kind=Kind.WORKING, because="silence is not limited", look_again_mono=now_mono + _NEVER_S
+            kind=Kind.WORKING, because="silence is not limited", look_again_mono=now_mono + _NO_LIMIT_S
         )
     if evidence.unanswered_mono is not None:
         return _judge_retries(evidence, evidence.unanswered_mono, limits, now_mono)
     stale_at = max(evidence.progress_mono, evidence.judged_from_mono) + limits.stale_s
     if now_mono < stale_at:
         return Verdict(kind=Kind.WORKING, because="it made progress", look_again_mono=stale_at)
-    for excuse, ends in _excuses(evidence, limits):
-        if now_mono < ends:
-            # Judge again after the grace period at the latest: the excuse may no longer apply.
-            again = min(ends, now_mono + max(limits.grace_s, 0.05))
-            return Verdict(kind=Kind.EXCUSED, because=excuse, look_again_mono=again)
+    if excused := _excused(_excuses(evidence, limits), limits, now_mono):
+        return excused
     hung_at = max(stale_at, evidence.excused_mono or stale_at) + limits.grace_s
     if now_mono < hung_at:
         return Verdict(
@@ -132,15 +130,23 @@ def _judge_retries(evidence: Evidence, since_mono: float, limits: Limits, now_mo
         excuses.append(("it announced a wait", until))
     excuses.append((f"{silent}; it retries", ends))
     excuses += _excuses(evidence.evolve(wait_until_mono=None), limits)
-    for excuse, until in excuses:
-        if now_mono < until:
-            again = min(until, now_mono + max(limits.grace_s, 0.05))
-            return Verdict(kind=Kind.EXCUSED, because=excuse, look_again_mono=again, waits_for=waits_for)
+    if excused := _excused(excuses, limits, now_mono):
+        return excused.evolve(waits_for=waits_for)
     hung_at = max(ends, evidence.excused_mono or ends) + limits.grace_s
     kind = Kind.QUIET if now_mono < hung_at else Kind.HUNG
     return Verdict(
         kind=kind, because=f"{silent}; retries do not help", look_again_mono=hung_at, waits_for=waits_for
     )
+
+
+def _excused(excuses: list[tuple[str, float]], limits: Limits, now_mono: float) -> Verdict | None:
+    """The verdict by the first excuse that applies."""
+    for excuse, ends in excuses:
+        if now_mono < ends:
+            # Judge again after the grace period at the latest: the excuse may no longer apply.
+            again = min(ends, now_mono + max(limits.grace_s, 0.05))
+            return Verdict(kind=Kind.EXCUSED, because=excuse, look_again_mono=again)
+    return None
 
 
 def _excuses(evidence: Evidence, limits: Limits) -> list[tuple[str, float]]:

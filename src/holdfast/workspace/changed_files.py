@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import NotPossible
-from holdfast.store.inside import is_directory
+from holdfast.store.no_links import is_directory
 from holdfast.workspace import git
 
 

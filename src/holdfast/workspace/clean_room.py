@@ -22,7 +22,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
-from holdfast.store.inside import is_directory, plain_path
+from holdfast.store.no_links import is_directory, plain_path
 from holdfast.workspace import git
 from holdfast.workspace.snapshots.snapshot import BIG_BYTES
 

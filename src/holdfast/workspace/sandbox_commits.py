@@ -21,7 +21,7 @@ import re
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
-from holdfast.store.inside import is_directory
+from holdfast.store.no_links import is_directory
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.snapshots.trees import quoted
 

@@ -13,7 +13,7 @@ from holdfast.errors import NotPossible
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store import atomic
-from holdfast.store.inside import is_directory
+from holdfast.store.no_links import is_directory
 from holdfast.workspace import git
 
 TYPE_CHECKING = False

@@ -47,14 +47,14 @@ def test_a_label_names_the_rule_and_nothing_secret(rule: dict, label: str) -> No
 @pytest.mark.req("NOT-3")
 def test_the_text_has_the_reason() -> None:
     event = {"event": "interrupted", "task_id": "fix", "reason": "which branch?"}
-    assert rules.words(event) == "holdfast: fix needs a person: which branch?"
-    assert rules.words({"event": "completed", "task_id": "fix", "reason": ""}) == "holdfast: fix is done"
-    assert rules.words({"event": "home_interrupt", "reason": "stop"}) == (
+    assert rules.message(event) == "holdfast: fix needs a person: which branch?"
+    assert rules.message({"event": "completed", "task_id": "fix", "reason": ""}) == "holdfast: fix is done"
+    assert rules.message({"event": "home_interrupt", "reason": "stop"}) == (
         "holdfast: all tasks wait for a person: stop"
     )
 
 
 def test_only_its_cause_tells_an_interrupt_by_down_from_a_question() -> None:
     event = {"event": "interrupted", "task_id": "t1", "reason": "holdfast down --now", "cause": "down"}
-    assert rules.words(event) == "holdfast: t1 was interrupted by 'holdfast down --now'"
-    assert rules.words({**event, "cause": ""}) == "holdfast: t1 needs a person: holdfast down --now"
+    assert rules.message(event) == "holdfast: t1 was interrupted by 'holdfast down --now'"
+    assert rules.message({**event, "cause": ""}) == "holdfast: t1 needs a person: holdfast down --now"

@@ -56,7 +56,7 @@ def test_a_fifo_is_refused_and_not_waited_for(source, tmp_path) -> None:
 
 def test_too_much_is_refused(source, tmp_path) -> None:
     with open(source / "big", "wb") as file:
-        file.truncate(inputs.MOST_BYTES + 1)
+        file.truncate(inputs.MAX_BYTES + 1)
     with pytest.raises(UsageError, match="larger than 256 MB"):
         inputs.copy(str(source), str(tmp_path / "out"))
 

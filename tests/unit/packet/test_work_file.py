@@ -33,7 +33,7 @@ def test_what_an_agent_wrote_is_read(packet: Packet) -> None:
         json.dump({**FULL, "mood": "good"}, file)
     item = work_file.read(packet)
     assert item == {"schema": "holdfast.work/1", **FULL}
-    assert work_file.words(item) == "3/10 Implementing the login"
+    assert work_file.as_text(item) == "3/10 Implementing the login"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_nonsense_is_nothing(packet: Packet, raw: bytes, said: str | None) -> No
     with open(packet.work, "wb") as file:
         file.write(raw)
     item = work_file.read(packet)
-    assert (None if item is None else work_file.words(item)) == said
+    assert (None if item is None else work_file.as_text(item)) == said
 
 
 def test_neither_a_pipe_nor_a_link_is_read(packet: Packet) -> None:

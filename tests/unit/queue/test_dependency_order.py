@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.queue.dependency_order import dependencies_first, words
+from holdfast.queue.dependency_order import cycle_text, dependencies_first
 
 
 def test_nothing_comes_before_what_it_waits_for() -> None:
@@ -34,5 +34,5 @@ def test_a_long_chain_is_no_trouble() -> None:
 
 
 def test_a_cycle_as_text() -> None:
-    assert words(["a"]) == "a waits for itself"
-    assert words(["b", "a"]) == "b waits for itself: it is after a, which is after b"
+    assert cycle_text(["a"]) == "a waits for itself"
+    assert cycle_text(["b", "a"]) == "b waits for itself: it is after a, which is after b"

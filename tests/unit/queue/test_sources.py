@@ -339,7 +339,7 @@ def test_a_tool_that_fails_or_hangs_is_reported(tmp_path: os.PathLike[str]) -> N
 def test_a_tool_that_prints_without_end_is_stopped(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_MOST_BYTES", 1024 * 1024)
+    monkeypatch.setattr(run, "_MAX_BYTES", 1024 * 1024)
     with pytest.raises(NotPossible, match="sh prints more than 1 MiB"):
         run.output(["sh", "-c", "yes & yes >&2"], cwd=str(tmp_path))
     with open(os.path.join(tmp_path, "much"), "wb") as file:

@@ -17,9 +17,6 @@ from holdfast.model import events as ev
 from holdfast.model.outcome import HAS_RESET_TIME
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
 #: How far into a line the type of a delta is searched.

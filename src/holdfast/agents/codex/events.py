@@ -18,9 +18,6 @@ from holdfast.model import events as ev
 from holdfast.model.outcome import HAS_RESET_TIME
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
 #: How a command fails at the border of the sandbox, and how much of its output is searched for it.

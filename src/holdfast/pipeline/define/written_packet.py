@@ -24,7 +24,7 @@ from holdfast.pipeline.prompt.forbidden import Forbidden
 from holdfast.redact import Redactor
 from holdfast.store.digest import sha256
 from holdfast.store.layout import MANIFEST_YAML, Packet
-from holdfast.store.trust import Judge, is_in_repository
+from holdfast.store.trust import TrustCheck, is_in_repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class WrittenPacket(Record):
     resolved: Resolved
     project_dir: str
     #: What was asked of the user's trust in the project, and granted or not.
-    judge: Judge
+    judge: TrustCheck
     #: Files that options name, by the option's value, as they were judged: of the project, and of the packet
     #: if it is inside a repository.
     project_files: dict[str, bytes]
@@ -83,7 +83,7 @@ def examine(
     project_dir = project_of(checked, folder, project)
     if not os.path.isdir(project_dir):
         problems.append(checked.problem("project", f"the directory {project_dir} does not exist"))
-    judge = Judge(project_dir, by_flag=trust_project)
+    judge = TrustCheck(project_dir, by_flag=trust_project)
     catalog = load_catalog.read(load_catalog.folders(project_dir), problems, judge)
     resolved = resolve(checked, catalog, problems, request=lambda: _request(folder, project_dir))
     if checked.get("scope.revert") and checked.get("workspace") != "worktree":
@@ -152,7 +152,7 @@ def _request(folder: str, project_dir: str) -> str:
 
 
 def _check_inputs(
-    checked: Manifest, resolved: Resolved, problems: list[Problem], *, folder: str, judge: Judge
+    checked: Manifest, resolved: Resolved, problems: list[Problem], *, folder: str, judge: TrustCheck
 ) -> dict[str, str]:
     """Report now what would stop a stage later: a role without a template, a forbidden input.
 

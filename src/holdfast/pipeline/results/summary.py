@@ -106,9 +106,13 @@ def _budgets(view: SummaryView) -> list[str]:
     if view.paid_calls is not None:
         of = f" of {view.paid_call_budget}" if view.paid_call_budget is not None else ""
         lines.append(f"- paid calls: {view.paid_calls}{of}")
-    deadline = f" of {clock.words(view.deadline_s)}" if view.deadline_s is not None else ""
-    call = f", at most {clock.words(view.call_limit_s)} per call" if view.call_limit_s is not None else ""
-    lines.append(f"- active time: {clock.words(view.active_s)}{deadline}{call}")
+    deadline = f" of {clock.duration_text(view.deadline_s)}" if view.deadline_s is not None else ""
+    call = (
+        f", at most {clock.duration_text(view.call_limit_s)} per call"
+        if view.call_limit_s is not None
+        else ""
+    )
+    lines.append(f"- active time: {clock.duration_text(view.active_s)}{deadline}{call}")
     if not (view.input_tokens or view.output_tokens):  # no agent uses none: it did not report them
         tokens = "unknown"
     else:
@@ -159,7 +163,7 @@ def _stage_title(stage: StageLine) -> str:
 def _stage_facts(stage: StageLine) -> str:
     parts = [
         f"exit {stage.exit_code}" if stage.exit_code is not None else "",
-        clock.words(stage.duration_s) if stage.duration_s is not None else "",
+        clock.duration_text(stage.duration_s) if stage.duration_s is not None else "",
         f"{stage.attempts} attempts" if stage.attempts > 1 else "",
         _prose(stage.outcome, 60),
         f"{stage.output_lines} lines of output" if stage.output_lines is not None else "",

@@ -170,7 +170,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         is_past_deadline=task.is_past_deadline,
         has_changes=has_changes and task.applied is None,
         applied=next_action.applied_words(applied),
-        objection=concerns.in_words(each.to_json() for each in concerns.of_task(task)),
+        objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,
         denied=next(iter(permissions.denials(task)), None),
     )
@@ -269,7 +269,7 @@ def _conclusion(task: Task, stage: StageSpec) -> str:
     if stage.name in task.eliminated:
         return "; ".join(task.eliminated[stage.name].reasons[:2])
     gate = task.stage_state(stage.name).gate_result
-    return concerns.words(gate.decision, gate.findings) if gate is not None else ""
+    return concerns.as_text(gate.decision, gate.findings) if gate is not None else ""
 
 
 def _failure(task: Task) -> FailureView | None:

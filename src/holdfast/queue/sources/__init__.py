@@ -11,7 +11,7 @@ import os
 from holdfast.errors import UsageError
 from holdfast.model.record import Record
 from holdfast.queue import dependency_order
-from holdfast.queue.engine import MOST, WEIGHTS
+from holdfast.queue.engine import MAX_IMPORT_ITEMS, WEIGHTS
 from holdfast.queue.sources import beads, folder, github, lines, run
 from holdfast.queue.work_item import WorkItem, rank
 
@@ -40,7 +40,7 @@ def read(
     source: str,
     *,
     project: str,
-    most: int = MOST,
+    most: int = MAX_IMPORT_ITEMS,
     weights: Mapping[str, int] = WEIGHTS,
     projects: Sequence[str] = (),
     is_known: Callable[[str], bool] = lambda _: False,
@@ -75,7 +75,7 @@ def in_order(works: list[WorkItem]) -> tuple[list[WorkItem], list[str]]:
     names, cycles = dependency_order.dependencies_first({name: work.after for name, work in by_id.items()})
     caught = {name for cycle in cycles for name in cycle}
     return [by_id[name] for name in names if name not in caught], [
-        dependency_order.words(each) for each in cycles
+        dependency_order.cycle_text(each) for each in cycles
     ]
 
 

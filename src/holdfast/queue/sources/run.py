@@ -19,7 +19,7 @@ INSTALL = {
     "bd": "install beads (https://github.com/steveyegge/beads), then 'bd init' in the project",
     "gt": "install Gas Town (https://github.com/steveyegge/gastown)",
 }
-_MOST_BYTES = 64 * 1024**2
+_MAX_BYTES = 64 * 1024**2
 _COMPLAINT_BYTES = 64 * 1024
 
 
@@ -87,9 +87,9 @@ def _listen(process: subprocess.Popen[bytes], name: str, limit_s: float) -> tupl
                     selector.unregister(key.fileobj)
                 elif key.data == "out" or len(output["err"]) < _COMPLAINT_BYTES:
                     output[key.data] += piece
-            if len(output["out"]) > _MOST_BYTES:
+            if len(output["out"]) > _MAX_BYTES:
                 raise NotPossible(
-                    f"{name} prints more than {units.words(_MOST_BYTES)}",
+                    f"{name} prints more than {units.size_text(_MAX_BYTES)}",
                     hint="make it print only the items",
                 )
     try:
@@ -115,15 +115,16 @@ def contents(path: str, *, inside: str | None = None) -> bytes:
     """
     try:
         if path == "-":
-            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
-            data = inputs.contents(path, _MOST_BYTES, inside=inside)
+            data = inputs.contents(path, _MAX_BYTES, inside=inside)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read {path}: {error.strerror}", hint="check its path and mode"
         ) from error
-    if len(data) > _MOST_BYTES:
+    if len(data) > _MAX_BYTES:
         raise UnreadableFile(
-            f"{path} has more than {units.words(_MOST_BYTES)}", hint="a file of items should be much smaller"
+            f"{path} has more than {units.size_text(_MAX_BYTES)}",
+            hint="a file of items should be much smaller",
         )
     return data

@@ -18,7 +18,7 @@ from holdfast.store import process
 from holdfast.watch.death import POLL_S, watch_death
 
 #: Time until something that does not happen.
-_NEVER_S = 3600.0
+_UNTIL_WOKEN_S = 3600.0
 
 
 class Alive:
@@ -71,14 +71,14 @@ class Alive:
         execution = self._subject.execution
         # Judged only by what was read; in a flood, between two reads.
         can_judge = execution.intent is None and (read_in_s > 0 or self._has_just_read)
-        judge_in_s = self.judging.due_in_s() if can_judge else _NEVER_S
+        judge_in_s = self.judging.due_in_s() if can_judge else _UNTIL_WOKEN_S
         if judge_in_s <= 0:
             self.judging.judge()
         pending = self.judging.pending
         return ExecutionFacts(
             is_watched=True,
             read_in_s=read_in_s,
-            poll_in_s=POLL_S if self._death.descriptor < 0 else _NEVER_S,
+            poll_in_s=POLL_S if self._death.descriptor < 0 else _UNTIL_WOKEN_S,
             signal_in_s=None if execution.intent is None else self._stopping().due_in_s(now_mono),
             needs_session_lock=self.session_is_unlocked
             and isinstance(execution, Attempt)
@@ -124,8 +124,5 @@ class Alive:
 
 def _parent(identity: ProcessIdentity) -> ProcessIdentity | None:
     """The recorder of an adopted agent: its parent, unless that is init or this runner."""
-    if not process.HAS_PROC:
-        return None
-    fields = process.stat_fields(identity.pid)
-    parent = int(fields[1]) if fields else 1
-    return process.identify(parent) if parent not in (1, os.getpid()) else None
+    parent = process.parent(identity.pid)
+    return process.identify(parent) if parent not in (0, 1, os.getpid()) else None

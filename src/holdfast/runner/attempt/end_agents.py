@@ -55,8 +55,7 @@ def _recorder(directory: AttemptDir, started: AttemptStarted | None) -> ProcessI
     identity = ProcessIdentity.from_json(started.to_json()) if started is not None else None
     if identity is None or not process.is_alive(identity):
         return None
-    fields = process.stat_fields(identity.pid) if process.HAS_PROC else None
-    parent = int(fields[1]) if fields else 0
+    parent = process.parent(identity.pid)
     # An orphan's parent is init, a service manager or us: everything below it would be taken for the agent's.
     # (`rm` renames a packet before it removes it.)
     removed = f"/attempts/{os.path.basename(directory.path)} (deleted)"

@@ -79,7 +79,9 @@ class Judging:
         return self._due_mono - clock.mono()
 
     def _new_basis(self) -> Basis:
-        return Basis(journal_length=self._subject.ledger.length, progress_mono=self.tracker.progress_mono)
+        return Basis(
+            journal_length=self._subject.ledger.journal_bytes, progress_mono=self.tracker.progress_mono
+        )
 
     def judge(self) -> None:
         """Make a judgement for the planner, unless it has one."""

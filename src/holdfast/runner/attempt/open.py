@@ -28,11 +28,11 @@ _ANSWER_CHARS = 30_000
 class Opened:
     """A recorder that was started."""
 
-    def __init__(self, attempt: int, recorder_pid: int, started: int) -> None:
+    def __init__(self, attempt: int, recorder_pid: int, started_fd: int) -> None:
         self.attempt = attempt
         self.recorder_pid = recorder_pid
-        #: Descriptor: end of file once exec of the agent succeeded or failed.
-        self.started = started
+        #: End of file once exec of the agent succeeded or failed.
+        self.started_fd = started_fd
 
 
 def start(
@@ -76,9 +76,8 @@ def _fork(
     captured: dict[str, str] = env.get("env", {})
     private: dict[str, str] = {}
     if launch.home is not None:
-        from holdfast.runner.attempt import (
-            private_home,
-        )  # few programs need one, and shutil is slow to import
+        # Few programs need one, and shutil is slow to import.
+        from holdfast.runner.attempt import private_home
 
         private = private_home.prepare(launch.home, captured)
     argv = launch.argv

@@ -37,7 +37,7 @@ class Starting:
         self._records: AttemptRecords | None = None
         self._recorder = process.identify(opened.recorder_pid) if opened is not None else None
         if opened is not None:
-            self._pipe = opened.started
+            self._pipe = opened.started_fd
             subject.close_later(self._forget_pipe)
             subject.waiter.watch(self._pipe, self._pipe_name)
 

@@ -48,6 +48,18 @@ _PASS_S = 0.01
 _STOPPED = ("T", "t")
 
 
+class Pass:
+    """What one pass saw besides the processes that it found."""
+
+    def __init__(self) -> None:
+        #: Some still ran.
+        self.is_moving = False
+        #: Some may become processes of holdfast.
+        self.is_pending = False
+        #: Some were gone before they could be looked at.
+        self.is_blind = False
+
+
 class Sweep:
     """One sweep, in passes that do not block: stop all, SIGTERM, wait, stop all, SIGKILL, prove."""
 
@@ -73,17 +85,15 @@ class Sweep:
         self._victims: dict[int, ProcessIdentity] = {}
         self._stopped: dict[int, int] = {}
         #: Stopped processes that sleep in the kernel (vfork, a disk) or belong to another user.
-        self._beyond: set[int] = set()
-        #: What the last pass saw besides: some that still ran, some that may become processes of holdfast,
-        #: some that were gone before they could be looked at.
-        self._is_moving = self._is_pending = self._is_blind = False
+        self._unstoppable: set[int] = set()
+        self._pass = Pass()
         #: Processes without our marker in an earlier pass; reading all environments again is slow.
         self._unmarked: set[int] = {os.getpid()}
         self._empty_passes = 0
         self._empty_mono = 0.0
         self._began_mono = clock.mono()
         #: When they got a SIGTERM. With `kills` they get none, as if its time were over.
-        self._asked_mono: float | None = self._began_mono - TERM_S if kills else None
+        self._term_sent_mono: float | None = self._began_mono - TERM_S if kills else None
 
     def sweep(self) -> float | None:
         """Run one pass. Returns when the next one is due (monotonic), or None if the sweep is complete."""
@@ -91,27 +101,27 @@ class Sweep:
             self.proof = "none of this home: it is a copy"
             return None
         now_mono = clock.mono()
-        if self._asked_mono is not None and now_mono - self._asked_mono < TERM_S:
-            self._pass(stop=False)
+        if self._term_sent_mono is not None and now_mono - self._term_sent_mono < TERM_S:
+            self._scan(stop=False)
         elif not self.freeze():
             return clock.mono()
-        elif self._victims and self._asked_mono is None:
+        elif self._victims and self._term_sent_mono is None:
             self._end(signal.SIGTERM, signal.SIGCONT)
-            self._asked_mono = clock.mono()
+            self._term_sent_mono = clock.mono()
         elif self._victims:
             self._end(signal.SIGKILL)
-        if not self._victims and not self._is_pending:
+        if not self._victims and not self._pass.is_pending:
             return self._prove()
         if now_mono - self._began_mono > GIVE_UP_S:
             self._give_up(list(self._victims))
             return None
-        is_early = clock.mono() - (self._asked_mono or self._began_mono) < 0.1
+        is_early = clock.mono() - (self._term_sent_mono or self._began_mono) < 0.1
         return clock.mono() + (_PASS_S if is_early else 5 * _PASS_S)
 
     def find(self) -> list[ProcessIdentity]:
         """Live processes of the attempt, without the spared ones."""
         if not self._kin.is_copy:
-            self._pass(stop=False)
+            self._scan(stop=False)
         return list(self._victims.values())
 
     # ── stop and end ──
@@ -122,12 +132,14 @@ class Sweep:
             return True
         began_mono = clock.mono()
         while True:
-            self._pass(stop=True)
-            if not self._is_moving:
+            self._scan(stop=True)
+            if not self._pass.is_moving:
                 return True
             now_mono = clock.mono()
             if now_mono - began_mono > _CALL_S:
-                since_mono = self._began_mono if self._asked_mono is None else self._asked_mono + TERM_S
+                since_mono = (
+                    self._began_mono if self._term_sent_mono is None else self._term_sent_mono + TERM_S
+                )
                 return now_mono - since_mono > _FREEZE_S
 
     def _end(self, *numbers: signal.Signals) -> None:
@@ -139,10 +151,10 @@ class Sweep:
 
     # ── find ──
 
-    def _pass(self, *, stop: bool) -> None:
+    def _scan(self, *, stop: bool) -> None:
         """Look for the attempt's processes, parents first, and stop each of them when it is found."""
         self._victims = {}
-        self._is_moving = self._is_pending = self._is_blind = False
+        self._pass = Pass()
         seen, spared = {os.getpid()}, set[int]()
         todo = self._roots()
         while todo:
@@ -150,13 +162,13 @@ class Sweep:
             if pid in seen:
                 continue
             seen.add(pid)
-            if self._meet(pid, stop=stop):
+            if self._visit(pid, stop=stop):
                 todo += process.children(pid)
             else:
                 spared.add(pid)
         for pid in self._marked(seen):
             if not _is_below(pid, spared):
-                self._meet(pid, stop=stop)
+                self._visit(pid, stop=stop)
 
     def _roots(self) -> list[int]:
         """Children of the recorder, and processes re-parented to us; the recorder itself is not one."""
@@ -185,7 +197,7 @@ class Sweep:
             if self._kin.is_marked(pid):
                 yield pid
             elif process.glance(pid) is None:
-                self._is_blind = True
+                self._pass.is_blind = True
             else:
                 self._unmarked.add(pid)
 
@@ -198,11 +210,11 @@ class Sweep:
                 yield from range(before + 1, newest + 1)  # none when the numbers begin again
         yield from reversed(process.all_pids())
 
-    def _meet(self, pid: int, *, stop: bool) -> bool:
+    def _visit(self, pid: int, *, stop: bool) -> bool:
         """Add a process to the victims unless it is exempt. Returns whether to visit its children."""
         seen = process.glance(pid)
         if seen is None:
-            self._is_blind = True
+            self._pass.is_blind = True
             return True
         state, start_time = seen
         victim = ProcessIdentity(boot_id=process.boot_id(), pid=pid, start_time=start_time)
@@ -221,7 +233,7 @@ class Sweep:
             return True
         if kin.may_become_holdfast(pid, start_time) and not kin.is_of_holdfast(pid):
             # Neither ended nor forgotten, until it has its lock or is too old.
-            self._is_pending = True
+            self._pass.is_pending = True
             self._empty_passes, self._empty_mono = 0, 0.0
             return True
         if kin.is_of_holdfast(pid) or kin.is_of_sibling(pid):
@@ -232,17 +244,17 @@ class Sweep:
     def _stop(self, victim: ProcessIdentity, state: str) -> None:
         pid = victim.pid
         is_first = self._stopped.get(pid) != victim.start_time
-        if not is_first and pid in self._beyond:
+        if not is_first and pid in self._unstoppable:
             return
         is_told = process.send(victim, signal.SIGSTOP)
         if is_first and (is_told or process.is_alive(victim)):
             self.killed[pid] = process.command_line(pid)
             self._stopped[pid] = victim.start_time
-            self._beyond.discard(pid)
+            self._unstoppable.discard(pid)
         if not is_first and (state == "D" or not is_told):
-            self._beyond.add(pid)  # it was told twice: it stops when it can, or we may not stop it
+            self._unstoppable.add(pid)  # it was told twice: it stops when it can, or we may not stop it
             return
-        self._is_moving = True
+        self._pass.is_moving = True
 
     # ── prove ──
 
@@ -262,7 +274,7 @@ class Sweep:
             if self._recorder is not None:
                 process.send(self._recorder, signal.SIGCONT)  # it may be stopped
             return now_mono + min(max(empty_s, 0.001), _PASS_S)
-        if self._is_blind and now_mono - self._empty_mono < _BLIND_S:
+        if self._pass.is_blind and now_mono - self._empty_mono < _BLIND_S:
             return now_mono
         self._empty_passes += 1
         enough = _EMPTY_PASSES if self._tree_known else _LOST_TREE_PASSES
@@ -283,8 +295,7 @@ def _is_below(pid: int, roots: set[int]) -> bool:
     while roots and pid > 1:
         if pid in roots:
             return True
-        fields = process.stat_fields(pid) if process.HAS_PROC else None
-        pid = int(fields[1]) if fields is not None else 0
+        pid = process.parent(pid)
     return False
 
 

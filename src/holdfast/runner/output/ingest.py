@@ -262,7 +262,7 @@ class Ingest:
         failpoint("ingest.shown")
         if added_bytes:
             self._position.note_time(
-                self._printed_at(), self.execution.number, self.ledger.length, added_bytes=added_bytes
+                self._printed_at(), self.execution.number, self.ledger.journal_bytes, added_bytes=added_bytes
             )
             failpoint("ingest.indexed")
         self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)

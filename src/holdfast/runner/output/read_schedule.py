@@ -26,7 +26,7 @@ _READ_BYTES = 256 * 1024
 #: Maximum output rate per second that is assumed when an output limit is near.
 _FASTEST_BYTES = 256 * 1024 * 1024
 #: Poll intervals without notifications, and the timeout that means "never".
-_POLL_S, _LONGEST_POLL_S, _NEVER_S = 1.0, 10.0, 3600.0
+_POLL_S, _LONGEST_POLL_S, _UNTIL_WOKEN_S = 1.0, 10.0, 3600.0
 #: The poll interval as a share of the silence so far.
 _POLL_SHARE = 0.1
 #: Reads in a row that were triggered by a notification and found nothing, before they are made less often:
@@ -127,8 +127,8 @@ class ReadSchedule:
             else:
                 self._waiter.watch_writes(self._name)
             self._unwatched_mono = None
-        self._due_mono = read_mono + _NEVER_S
-        return _NEVER_S
+        self._due_mono = read_mono + _UNTIL_WOKEN_S
+        return _UNTIL_WOKEN_S
 
     def _read_again_in(self, seconds: float, now_mono: float) -> float:
         self._unwatch(now_mono)

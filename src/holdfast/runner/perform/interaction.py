@@ -54,7 +54,7 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
             context.memory.preflight_run, context.memory.start_failure = 0, None
         if request.verb == "applied":
             failpoint("apply.recorded")
-            ledger.show_applied()
+            ledger.show_work_applied()
             reports.write(ledger)
     failpoint("step.answer_request")
     for name in step.junk:
@@ -97,7 +97,7 @@ def forget_request(context: Context, step: ForgetRequest) -> None:
     """Only the unlink was missing, and perhaps what only a request shows in the files of an ended task."""
     ledger = context.ledger
     if ledger.task.has_ended and ledger.task.applied is not None:
-        ledger.show_applied()
+        ledger.show_work_applied()
         reports.write(ledger)
     _forget(context, step.name)
 

@@ -28,12 +28,12 @@ def reached(task: Task, execution: Execution, *, lived_s: float, output_bytes: i
         active_s = task.active_s + task.uncounted_s(execution, lived_s)
         if active_s >= task.deadline_s:
             return Reached(
-                intent="deadline", reason=f"its deadline of {clock.words(task.deadline_s)} is over"
+                intent="deadline", reason=f"its deadline of {clock.duration_text(task.deadline_s)} is over"
             )
     call = _call_limit(task, execution)
     if call is not None and lived_s >= call[0]:
         return Reached(
-            intent="timeout", reason=f"{call[1]} exceeded its {clock.words(call[0])} limit{call[2]}"
+            intent="timeout", reason=f"{call[1]} exceeded its {clock.duration_text(call[0])} limit{call[2]}"
         )
     most_bytes = task.spec.limits.output_bytes
     if most_bytes and output_bytes > most_bytes:

@@ -42,7 +42,7 @@ def plan_answer(task: Task, facts: Facts, pending: PendingRequest) -> Step:
 
 
 def _apply(task: Task, facts: Facts, pending: PendingRequest, request: Request) -> Step:
-    name, handler = pending.name, _HANDLERS.get(request.verb)
+    name, handler = pending.name, _EFFECTS.get(request.verb)
     if handler is None:
         raise RequestRefused(f"no such request: {request.verb} (one of {', '.join(REQUESTS)})")
     if request.verb == "interrupt" and not task.stoppable:
@@ -254,7 +254,7 @@ def _text(request: Request, name: str) -> str | None:
     return value
 
 
-_HANDLERS: dict[str, Callable[[Task, Request], tuple[ev.Event, ...]]] = {
+_EFFECTS: dict[str, Callable[[Task, Request], tuple[ev.Event, ...]]] = {
     "start": _start,
     "stop": _stop,
     "interrupt": _interrupt,

@@ -57,7 +57,7 @@ def command_line(
     """The command line of a chore."""
     # What we believe of the journal: while the chore runs, others can write to the file.
     about = ["--packet", ledger.packet.path, "--stage", stage, "--out", directory.result]
-    about += ["--journal", ledger.pin] if ledger.pin else []
+    about += ["--journal", ledger.journal_pin] if ledger.journal_pin else []
     if kind in ("prepare", "adopt"):
         return own_python.command("holdfast.workspace", kind, *about)
     artifact = directory.artifact

@@ -189,7 +189,10 @@ def _summary(context: dict[str, Any]) -> str:
             "git",
             f"{git['branch']} at {str(git['head'])[:12]}, {len(changed)} changed" if git.get("head") else "-",
         ),
-        ("work", work_file.words(context["work"] if "progress" in (context["work"] or {}) else None) or "-"),
+        (
+            "work",
+            work_file.as_text(context["work"] if "progress" in (context["work"] or {}) else None) or "-",
+        ),
         ("open tool calls", tools or "-"),
     ]
     state = "was interrupted" if context["interrupt_cause"] == Cause.DOWN else "waits for a person"

@@ -41,7 +41,7 @@ def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | N
         if text is not None:
             return begin_of(text, redact, _TEXT_CHARS).strip() or default
     item = _blocked(packet) if "blocked" not in off else None
-    return None if item is None else f"the work is blocked: {work_file.words(item, redact)}".rstrip(": ")
+    return None if item is None else f"the work is blocked: {work_file.as_text(item, redact)}".rstrip(": ")
 
 
 def take_over(packet: Packet) -> None:

@@ -13,8 +13,8 @@ from holdfast import clock
 from holdfast.runner.wake.waiter import MARKED
 from holdfast.store.layout import Packet
 
-#: A file is read once it was left alone for this long, or has been changing for so long: a shell creates it
-#: before it writes.
+#: A file is read once nothing has changed for the first time, or changes have gone on for the second: a shell
+#: creates it before it writes.
 _SETTLE_S, _LONGEST_S = 0.1, 1.0
 
 

@@ -12,7 +12,7 @@ from holdfast.model.permissions import DEFAULT
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Home, Packet
-from holdfast.store.trust import Judge, is_in_repository
+from holdfast.store.trust import TrustCheck, is_in_repository
 from holdfast.views import option_values
 from holdfast.views.create import (
     agent_options,
@@ -22,7 +22,7 @@ from holdfast.views.create import (
     check_sandbox,
     permissions,
 )
-from holdfast.views.create.new_task import NewTask, environment_of, judged_settings
+from holdfast.views.create.new_task import NewTask, environment_of, settings_with_trust
 from holdfast.views.create.options import LIMITS
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
             )
     by_flag = bool(values.get("trust_project"))
     written = written_packet.read(path, project=values.get("project"), trust_project=by_flag)
-    settings, trust = judged_settings(written.judge, talk=talk)
+    settings, trust = settings_with_trust(written.judge, talk=talk)
     prompt = _request(written)
     env_file, added = environment_of(values, settings)
     flags = {name: values[name] for name in LIMITS if values.get(name) is not None}
@@ -114,7 +114,7 @@ def _check_trust(written: WrittenPacket, *, by_flag: bool) -> dict[str, object]:
     """
     if not is_in_repository(written.folder, written.project_dir):
         return {}
-    judge = Judge(written.folder, by_flag=by_flag)
+    judge = TrustCheck(written.folder, by_flag=by_flag)
     part = written_packet.part_of(written)
     if judge(part):
         record = judge.record()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.status import Status
-    from holdfast.store.trust import Judge
+    from holdfast.store.trust import TrustCheck
 
     #: Tells the user what is no error: a warning, or what is ignored.
     Talk = Callable[[str], None]
@@ -79,12 +79,12 @@ def trusted_settings(project: str, *, by_flag: bool, talk: Talk) -> tuple[dict[s
     """
     if not paths.settings_files(project) and not os.path.isdir(paths.trust_dir()):
         return {}, {}
-    from holdfast.store.trust import Judge
+    from holdfast.store.trust import TrustCheck
 
-    return judged_settings(Judge(project, by_flag=by_flag), talk=talk)
+    return settings_with_trust(TrustCheck(project, by_flag=by_flag), talk=talk)
 
 
-def judged_settings(judge: Judge, *, talk: Talk) -> tuple[dict[str, Any], dict[str, object]]:
+def settings_with_trust(judge: TrustCheck, *, talk: Talk) -> tuple[dict[str, Any], dict[str, object]]:
     """As `trusted_settings`, with a judge that may have seen other parts of the project."""
     from holdfast.config import settings
 

@@ -148,7 +148,9 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
         except FileNotFoundError:
             continue
         if age_s > _UNANSWERED_S:
-            text = f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
+            text = (
+                f"the runner of {row['task_id']} has not answered a request for {clock.duration_text(age_s)}"
+            )
             lines.append((URGENT, text))
     if row["finished_at"] is None and not admitted.is_admitted(packet):
         text = (

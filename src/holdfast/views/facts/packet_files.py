@@ -12,7 +12,7 @@ from holdfast import clock, files
 from holdfast.errors import NotFound
 from holdfast.model.record import Record
 from holdfast.packet import load
-from holdfast.store import inside
+from holdfast.store import no_links
 from holdfast.store.layout import InterruptDir, Packet
 
 TYPE_CHECKING = False
@@ -111,6 +111,6 @@ def _is_directory(packet: Packet, folder: str) -> bool:
     path = packet.path
     for name in os.path.relpath(folder, path).split("/"):
         path = f"{path}/{name}"
-        if not inside.is_directory(path):
+        if not no_links.is_directory(path):
             return False
     return True

@@ -65,7 +65,7 @@ def _checks(packet: Packet, manifest: dict[str, Any], used: dict[str, StageUsage
 def _figures(seconds: float, calls: int, used: Usage) -> tuple[str, ...]:
     counts = [count for count in (used.input_tokens, used.output_tokens) if count is not None]
     return (
-        clock.words(seconds),
+        clock.duration_text(seconds),
         str(calls),
         amounts.short(sum(counts)) if counts else "unknown",
         f"${used.cost_usd:.2f}" if used.cost_usd is not None else "unknown",

@@ -66,7 +66,7 @@ def agent_step(manifest: dict[str, Any]) -> str:
         return ""
     from holdfast.packet import work_file  # few agents report steps
 
-    return " ".join(work_file.words(manifest).split())
+    return " ".join(work_file.as_text(manifest).split())
 
 
 def with_step(manifest: dict[str, Any], line: str) -> str:
@@ -81,7 +81,7 @@ def reason(manifest: dict[str, Any], now: float) -> str:
     if not wake_at or manifest["status"] != Status.WAITING:
         return reason
     left_s = int(max(0.0, clock.parse_iso(wake_at) - now) + 0.5)
-    return f"{reason}; goes on in {clock.words(left_s).replace('.0s', 's')}"
+    return f"{reason}; goes on in {clock.duration_text(left_s).replace('.0s', 's')}"
 
 
 #: States in which `waiting_for` counts.
@@ -126,7 +126,7 @@ def exit_status(manifest: dict[str, Any]) -> list[str]:
 def concerns(manifest: dict[str, Any]) -> str:
     """`tools denied: Bash (--permissions full allows more); codex_review: 1 blocker`: what a person should
     know about a completed task."""
-    objected = objections.in_words(manifest.get("concerns") or ())
+    objected = objections.all_as_text(manifest.get("concerns") or ())
     denied: list[dict[str, str]] = manifest.get("denied") or []
     if not denied or manifest["status"] != Status.COMPLETED:
         return objected

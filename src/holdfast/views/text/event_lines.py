@@ -49,7 +49,7 @@ def fields(event: dict[str, Any]) -> str:
                 event.get("old"), event.get("new"), event.get("reason")
             ) + describe.answer(event)
         case "run.opened" if event.get("amended"):
-            changes = "; ".join(map(amendment.words, event["amended"]))
+            changes = "; ".join(map(amendment.as_text, event["amended"]))
             return _short(f"run={event.get('run')} amended: {changes}")
         case "agent.text" | "agent.result":
             return _short(str(event.get("text", "")))

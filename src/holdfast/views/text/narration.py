@@ -109,7 +109,9 @@ class Narration:
     def _tool(self, event: ev.AgentToolFinished, at: str) -> list[str]:
         key = event.attempt, event.tool_id
         begun_at, name = self._tools.pop(key, ("", ""))
-        took = clock.words(max(0.0, clock.parse_iso(at) - clock.parse_iso(begun_at))) if begun_at else ""
+        took = (
+            clock.duration_text(max(0.0, clock.parse_iso(at) - clock.parse_iso(begun_at))) if begun_at else ""
+        )
         how = "denied" if event.denied else "failed" if event.is_error else ""
         # With several tools at a time, the line above may be about another one.
         whose = name if key != self._last_tool else ""

@@ -86,4 +86,4 @@ def cell(name: str, row: Row, now: float, output_log: str) -> str:
 
 def elapsed(seconds: float) -> str:
     """Whole seconds, so that a line changes at most once a second."""
-    return clock.words(int(seconds)).replace(".0s", "s")
+    return clock.duration_text(int(seconds)).replace(".0s", "s")

@@ -14,7 +14,7 @@ from holdfast import files, ids
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
-from holdfast.store.inside import plain_path
+from holdfast.store.no_links import plain_path
 from holdfast.store.seals import digest_of
 from holdfast.workspace import git
 

@@ -13,7 +13,7 @@ import re
 from holdfast import files
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
-from holdfast.store.inside import plain_path
+from holdfast.store.no_links import plain_path
 from holdfast.workspace import git
 
 TYPE_CHECKING = False

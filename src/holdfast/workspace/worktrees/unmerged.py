@@ -11,7 +11,7 @@ import shlex
 
 from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
-from holdfast.store.inside import is_directory
+from holdfast.store.no_links import is_directory
 from holdfast.workspace import changed_files, git
 from holdfast.workspace.worktrees import commits as commits_of
 from holdfast.workspace.worktrees import submodules, worktree

@@ -14,7 +14,7 @@ from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
-from holdfast.store.inside import is_directory, plain_path, refuse_link
+from holdfast.store.no_links import is_directory, plain_path, refuse_link
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.task_worktree import Worktree, admin_of, inside, main_of, of, path_of
 from holdfast.workspace.task_worktree import is_initializing as is_unfinished

@@ -36,7 +36,7 @@ def test_the_program_of_each_chore(bench: Make, spec: dict[str, Any], kind: str,
     words = argv[argv.index("--packet") :]
     options = dict(zip(words[::2], words[1::2], strict=True))
     assert options["--packet"] == task.packet.path
-    assert options["--journal"] == task.ledger.pin
+    assert options["--journal"] == task.ledger.journal_pin
     assert options.get("--attempt") == (None if kind == "prepare" else "3")
 
 

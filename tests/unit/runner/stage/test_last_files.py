@@ -52,11 +52,11 @@ def test_the_runner_leaves_before_the_marker_is_written(bench: Make) -> None:
 def test_after_a_kill_the_rest_is_written_and_no_event_twice(bench: Make) -> None:
     task = bench().tell(STARTED).ran().move(Status.COMPLETED)
     last_files.write(task.ledger)
-    length = task.ledger.length
+    length = task.ledger.journal_bytes
     os.unlink(task.packet.task_done)
     os.unlink(task.packet.summary)
     last_files.write(task.ledger)
-    assert task.ledger.length == length
+    assert task.ledger.journal_bytes == length
     assert os.path.exists(task.packet.task_done)
     assert os.path.exists(task.packet.summary)
 

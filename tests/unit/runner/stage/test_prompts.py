@@ -267,9 +267,9 @@ def test_a_brief_hands_over_its_context_pack_and_its_commands_once(bench: Make) 
     assert task.recorded().script == "make test\n"
     assert "said by the brief" in (text_of(task.packet.context_pack) or "")
     assert text_of(task.packet.commands_override) == "make test\n"
-    length = task.ledger.length
+    length = task.ledger.journal_bytes
     prompts.hand_off(task.ledger, BRIEF, task.attempt())
-    assert task.ledger.length == length, "a kill in between costs no second event"
+    assert task.ledger.journal_bytes == length, "a kill in between costs no second event"
 
 
 def test_a_brief_without_commands_withdraws_those_of_the_brief_before_it(bench: Make) -> None:

@@ -93,8 +93,8 @@ def _write_notes(packet: Packet, *, make: bool) -> str | None:
     project = load.fold(packet).spec.project_dir
     if paths.settings_files(project):
         from holdfast.config import settings
-        from holdfast.store.trust import Judge
+        from holdfast.store.trust import TrustCheck
 
-        setting = settings.load(project, Judge(project)).get("knowledge")
+        setting = settings.load(project, TrustCheck(project)).get("knowledge")
         folder = str(setting.value) if setting is not None else folder
     return write_notes(packet, folder, make=make) if folder else None

@@ -8,7 +8,7 @@ from holdfast import paths
 from holdfast.config import settings
 from holdfast.config.keys import KEYS
 from holdfast.packet import limits
-from holdfast.store.trust import Judge
+from holdfast.store.trust import TrustCheck
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out, wrapped_table
 
@@ -38,7 +38,7 @@ def run(values: dict[str, Any]) -> int:
     if values["action"] == "path":
         return _path(project, as_json=values["json"])
     limits.resolve(os.environ, {}, stale_s=None)  # report an invalid variable as 'run' does
-    judge = Judge(project)
+    judge = TrustCheck(project)
     settled = settings.effective(project, os.environ, judge)
     for line in judge.notices():
         out.talk(line)

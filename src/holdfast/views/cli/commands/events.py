@@ -160,7 +160,7 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
             [
                 (
                     clock.local(row["at"], "%H:%M:%S"), str(row["attempt"]),
-                    "-" if row["seconds"] is None else clock.words(row["seconds"]),
+                    "-" if row["seconds"] is None else clock.duration_text(row["seconds"]),
                     _result(row), row["tool"], row["summary"],
                 )
                 for row in rows

@@ -176,9 +176,9 @@ def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
         describe.state(row),
         row["agent"],
         row["stage"] or "-",
-        clock.words(describe.elapsed_s(row, now)),
+        clock.duration_text(describe.elapsed_s(row, now)),
         amounts.tokens(row) or "-",
         amounts.cost(row) or "-",
-        clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
+        clock.duration_text(max(0.0, now - clock.parse_iso(row["started_at"]))),
         task_list.note(row) + task_list.last_line(output_log, row, now),
     )

@@ -70,12 +70,12 @@ def _print(rows: list[tuple[str, str]]) -> None:
 
 
 def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
-    took = "-" if task["duration_s"] is None else clock.words(task["duration_s"])
+    took = "-" if task["duration_s"] is None else clock.duration_text(task["duration_s"])
     return [
         ("task", task["task_id"]),
         ("state", task["status"]),
         ("agent", task["agent"] or "-"),
-        ("duration", f"{took}, active {clock.words(task['active_s'])}"),
+        ("duration", f"{took}, active {clock.duration_text(task['active_s'])}"),
         (
             "attempts",
             f"{task['attempts']}, {amounts.plural(task['retries'], 'retry')}, "
@@ -93,7 +93,11 @@ def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
 def _home_rows(home: dict[str, Any]) -> list[tuple[str, str]]:
     states = ", ".join(f"{count} {state}" for state, count in home["by_status"].items()) or "none"
     average, longest = home["average_duration_s"], home["longest_duration_s"]
-    took = "-" if average is None else f"{clock.words(average)} on average, {clock.words(longest)} at most"
+    took = (
+        "-"
+        if average is None
+        else f"{clock.duration_text(average)} on average, {clock.duration_text(longest)} at most"
+    )
     return [
         ("tasks", f"{home['tasks']}: {states}" if home["tasks"] else "none"),
         (
@@ -114,7 +118,7 @@ def _home_rows(home: dict[str, Any]) -> list[tuple[str, str]]:
             else amounts.plural(round(home["iterations_per_hour"], 1), "task"),
         ),
         ("duration", took),
-        ("active", clock.words(home["active_s"])),
+        ("active", clock.duration_text(home["active_s"])),
         ("usage", amounts.usage(home["api_usage"])),
         ("tools", _tools(home["tool_usage"])),
     ]

@@ -136,7 +136,7 @@ def run(values: dict[str, Any]) -> int:
     """Check the values, then write the packet, or run it."""
     _check_options(values)
     project = paths.project(values["project"])
-    judge = trust.Judge(project, by_flag=values["trust_project"])
+    judge = trust.TrustCheck(project, by_flag=values["trust_project"])
     values = _with_template(values, project, judge)
     plan = from_plan.read_plan(values["plan"]) if values["plan"] else None
     goal = (values["goal"] or "").strip() or (from_plan.goal_of(plan) if plan else "")
@@ -202,7 +202,7 @@ def _check_options(values: dict[str, Any]) -> None:
         raise UsageError("--var needs --template", hint="'holdfast new --template NAME --var KEY=VALUE'")
 
 
-def _with_template(values: dict[str, Any], project: str, judge: trust.Judge) -> dict[str, Any]:
+def _with_template(values: dict[str, Any], project: str, judge: trust.TrustCheck) -> dict[str, Any]:
     """The values with those of the template. What the command line has replaces them."""
     if values["template"] is None:
         return values

@@ -66,7 +66,7 @@ def _deliver(rule: dict[str, Any]) -> str:
         "id": ids.new_ulid(),
         "at": clock.iso_now(),
         "home": paths.home(),
-        "text": rules.words(event),
+        "text": rules.message(event),
         "rule": rule,
     }
     with tempfile.TemporaryDirectory(prefix="holdfast-notify-") as folder:

@@ -10,7 +10,7 @@ from holdfast.pipeline.define import load_catalog, written_packet
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
-from holdfast.store.trust import Judge
+from holdfast.store.trust import TrustCheck
 from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
 from holdfast.views.cli.rows import estimate_rows
 from holdfast.views.cli.show import out, wrapped_table
@@ -124,7 +124,7 @@ def run(values: dict[str, Any]) -> int:
 
 def _list(values: dict[str, Any]) -> int:
     project = paths.project(values["project"])
-    judge = Judge(project, by_flag=values["trust_project"])
+    judge = TrustCheck(project, by_flag=values["trust_project"])
     config = load_catalog.load(project, judge)
     for line in judge.notices():
         out.talk(line)

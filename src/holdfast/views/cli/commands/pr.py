@@ -189,7 +189,7 @@ def _wait(forge: Forge, url: str, limit_s: float) -> list[Check]:
             return checks
         if waited_s >= limit_s:
             raise NotPossible(
-                f"checks are pending after {clock.words(limit_s)}: {', '.join(pending)}",
+                f"checks are pending after {clock.duration_text(limit_s)}: {', '.join(pending)}",
                 hint="run it again with a longer --wait",
             )
         now = f"waits for {', '.join(pending) or 'checks'}"

@@ -117,12 +117,12 @@ def _packets(home: Home, values: dict[str, Any]) -> dict[str, tuple[Packet, bool
 def _keep_for_s() -> float:
     from holdfast.config import settings
     from holdfast.config.keys import KEYS
-    from holdfast.store.trust import Judge
+    from holdfast.store.trust import TrustCheck
 
     value = KEYS["keep_for"].default
     if paths.settings_files(paths.project(None)):
         project = paths.project(None)
-        setting = settings.load(project, Judge(project)).get("keep_for")
+        setting = settings.load(project, TrustCheck(project)).get("keep_for")
         value = setting.value if setting is not None else value
     return clock.parse_duration(str(value))
 

@@ -61,9 +61,8 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Send the requests with the current environment: the old one was deleted when the task ended."""
     if values["deadline"] not in (None, "none"):
-        limits.resolve(
-            {}, {"deadline_s": values["deadline"]}, stale_s=None
-        )  # reject a bad value before anything is sent
+        # Reject a bad value before anything is sent.
+        limits.resolve({}, {"deadline_s": values["deadline"]}, stale_s=None)
     chosen = targets.choose(
         values,
         "retry",

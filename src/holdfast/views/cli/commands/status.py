@@ -69,7 +69,7 @@ def _print(name: str, text: str) -> None:
 
 def _running_line(row: dict[str, Any]) -> str:
     state = "stopping" if row["is_stopping"] else row["status"]
-    return f"{row['task_id']}  {state}, {row['agent']}, {clock.words(row['elapsed_s'])}"
+    return f"{row['task_id']}  {state}, {row['agent']}, {clock.duration_text(row['elapsed_s'])}"
 
 
 def _counts(counts: dict[str, int]) -> str:

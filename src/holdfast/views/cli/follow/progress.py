@@ -75,7 +75,7 @@ def fit(text: str, *, beside: int = 0) -> str:
 
 def elapsed(manifest: dict[str, Any]) -> str:
     """`1m02s`, in whole seconds."""
-    return clock.words(int(describe.elapsed_s(manifest, clock.now()))).replace(".0s", "s")
+    return clock.duration_text(int(describe.elapsed_s(manifest, clock.now()))).replace(".0s", "s")
 
 
 class ProgressLine(View):
@@ -167,7 +167,7 @@ def _progress(packet: Packet, manifest: dict[str, Any]) -> str:
         output_bytes = 0
     heartbeat = manifest["heartbeat"]
     parts = [
-        clock.words(describe.in_state_s(manifest, clock.now())),
+        clock.duration_text(describe.in_state_s(manifest, clock.now())),
         f"{amounts.size(output_bytes)} of output",
         amounts.plural(heartbeat["message_count"], "message") if heartbeat["message_count"] else "",
         amounts.plural(heartbeat["tool_calls"], "tool call") if heartbeat["tool_calls"] else "",

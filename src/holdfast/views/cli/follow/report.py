@@ -43,7 +43,7 @@ def _print_end(packet: Packet, manifest: dict[str, Any]) -> None:
     parts = [
         f"{packet.task_id} {manifest['status']}",
         *describe.exit_status(manifest),
-        clock.words(describe.elapsed_s(manifest, clock.now())),
+        clock.duration_text(describe.elapsed_s(manifest, clock.now())),
         amounts.plural(manifest["attempt"], "attempt"),
     ]
     out.talk(", ".join(parts) + reason)

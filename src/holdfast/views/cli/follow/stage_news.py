@@ -64,6 +64,6 @@ class StageNews:
                 lines.append(f"{name} started {of}")
             ended = "completed" if state == _DONE else state
             began = self._began_mono.pop(name, None)
-            took = f" after {clock.words(now_mono - began)}" if began is not None else ""
+            took = f" after {clock.duration_text(now_mono - began)}" if began is not None else ""
             lines.append(f"{name} {ended}{took} {of}")
         return lines

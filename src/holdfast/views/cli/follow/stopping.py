@@ -87,7 +87,7 @@ def _waits_for(packet: Packet, manifest: dict[str, Any], now: float) -> str:
     if stopping["kills"]:
         return f"{line} after KILL"
     left_s = clock.parse_iso(stopping["since"]) + _grace_s(packet, manifest) - now
-    line += f"; it is killed in {clock.words(max(0.0, left_s))}"
+    line += f"; it is killed in {clock.duration_text(max(0.0, left_s))}"
     if stopping["intent"] == "stop":
         line += f" ('holdfast stop {packet.task_id}' again kills it now)"
     return line

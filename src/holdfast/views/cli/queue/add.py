@@ -9,7 +9,7 @@ from holdfast import paths
 from holdfast.errors import DuplicateTask, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import sync
-from holdfast.queue.engine import MOST, weights
+from holdfast.queue.engine import MAX_IMPORT_ITEMS, weights
 from holdfast.queue.work_item import EXAMPLE
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.queue import item_trust, work_items
@@ -101,7 +101,7 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     batch = sources.read(
         values["target"],
         project=project,
-        most=_most(values["most"] or str(settings.get("import_most", MOST))),
+        most=_most(values["most"] or str(settings.get("import_most", MAX_IMPORT_ITEMS))),
         weights=weights(settings.get("priorities", ())),
         projects=settings.get("project_order", ()),
         # Ended and archived tasks count, too: a source may still list what was done.
@@ -165,6 +165,6 @@ def _print_import(
 
 
 def _most(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) <= MOST:
-        raise UsageError(f"--most {text}: must be from 1 to {MOST}", hint="for example --most 10")
+    if not text.isdigit() or not 0 < int(text) <= MAX_IMPORT_ITEMS:
+        raise UsageError(f"--most {text}: must be from 1 to {MAX_IMPORT_ITEMS}", hint="for example --most 10")
     return int(text)

@@ -7,7 +7,7 @@ from shlex import quote
 
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.queue import item_needs
-from holdfast.store.trust import Judge, is_in_repository
+from holdfast.store.trust import TrustCheck, is_in_repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _FILES = (".json", ".jsonl")
 
 
-def judge_of(source: str, project: str, *, by_flag: bool) -> Judge | None:
+def judge_of(source: str, project: str, *, by_flag: bool) -> TrustCheck | None:
     """Who decides about the items of a source; None if the user or a program of the user wrote them."""
     if not os.path.exists(source) or not is_in_repository(source, project):
         return None
-    return Judge(os.path.abspath(source), by_flag=by_flag)
+    return TrustCheck(os.path.abspath(source), by_flag=by_flag)
 
 
-def check(work: WorkItem, judge: Judge | None) -> dict[str, object]:
+def check(work: WorkItem, judge: TrustCheck | None) -> dict[str, object]:
     """What was granted, for the task's spec. An item without its command would be another one, so an item
     that is not trusted is refused. Raises UsageError."""
     part = item_needs.part_of(work)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.queue.work_item import WorkItem
-    from holdfast.store.trust import Judge
+    from holdfast.store.trust import TrustCheck
 
 
 class QueuedWork(Record):
@@ -36,7 +36,7 @@ def check(
     pool: str | None,
     trust_project: bool,
     sandbox: bool = False,
-    judge: Judge | None = None,
+    judge: TrustCheck | None = None,
 ) -> QueuedWork:
     """Read and check a work item; `judge` decides what it may ask for. Raises UsageError."""
     values = {**_values(work, agent=agent, project=project), "sandbox": sandbox}

@@ -47,7 +47,7 @@ def _figures(spread: dict[str, Any]) -> tuple[str, ...]:
         ("calls", lambda value: f"{value:.1f}".removesuffix(".0")),
         ("tokens", amounts.short),
         ("cost_usd", lambda value: f"${value:.2f}"),
-        ("seconds", clock.words),
+        ("seconds", clock.duration_text),
     )
     return tuple(_cell(spread.get(name), form) for name, form in formats)
 

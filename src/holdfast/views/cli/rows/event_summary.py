@@ -23,8 +23,8 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("task", summary["task_id"]),
         ("state", summary["status"]),
-        ("span", f"{first} to {last} ({clock.words(summary['span_s'])})"),
-        ("active", clock.words(summary["active_s"] or 0.0)),
+        ("span", f"{first} to {last} ({clock.duration_text(summary['span_s'])})"),
+        ("active", clock.duration_text(summary["active_s"] or 0.0)),
         ("events", str(sum(summary["events"].values()))),
         ("messages", f"{summary['messages']}{turns}"),
         ("usage", amounts.usage(summary["usage"])),
@@ -37,7 +37,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _attempt(attempt: dict[str, Any]) -> str:
-    lived = f" after {clock.words(attempt['lived_s'])}" if attempt["lived_s"] is not None else ""
+    lived = f" after {clock.duration_text(attempt['lived_s'])}" if attempt["lived_s"] is not None else ""
     outcome = f"{attempt['outcome'] or 'open'}{lived}"
     calls = amounts.plural(attempt["tool_calls"], "tool call")
     return f"{attempt['attempt']} {attempt['stage']} ({attempt['mode']}): {outcome}, {calls}"
@@ -45,4 +45,4 @@ def _attempt(attempt: dict[str, Any]) -> str:
 
 def _tool(name: str, tool: dict[str, Any]) -> str:
     failed = f", {tool['errors']} failed" if tool["errors"] else ""
-    return f"{name}  {tool['calls']}{failed}, {clock.words(tool['seconds'])}"
+    return f"{name}  {tool['calls']}{failed}, {clock.duration_text(tool['seconds'])}"

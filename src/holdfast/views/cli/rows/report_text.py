@@ -127,7 +127,9 @@ def _need_line(row: dict[str, Any]) -> str:
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
     wakes = f", wakes {amounts.minute(row['wake_at'])}" if row["wake_at"] else ""
-    line = f"{row['task_id']}  {row['status']}, {row['agent']}, {clock.words(row['elapsed_s'])}{wakes}"
+    line = (
+        f"{row['task_id']}  {row['status']}, {row['agent']}, {clock.duration_text(row['elapsed_s'])}{wakes}"
+    )
     return f"{line}: {row['last_line']}" if detailed and row["last_line"] else line
 
 
@@ -140,7 +142,7 @@ def _ended_line(row: dict[str, Any]) -> str:
     known = amounts.dollars(row["cost_usd"], is_partial=bool(row.get("unpriced_calls")))
     cost = f", {known}" if known else ""
     why = row["concerns"] if row["status"] == "completed" else row["reason"]
-    took = clock.words(row["took_s"])
+    took = clock.duration_text(row["took_s"])
     changed = f", {row['branch']} ({row['diffstat'] or 'unknown changes'})" if row["branch"] else ""
     line = f"{_hour(row['finished_at'])}  {row['task_id']}  {row['status']} after {took}{cost}{changed}"
     parts = [f"{line}: {why}" if why else line]
@@ -168,7 +170,7 @@ def _statistics(statistics: dict[str, Any]) -> list[str]:
         + _percent(statistics["interrupt_rate"], ", in {} of tasks")
         + f"; {amounts.plural(statistics['retries'], 'retry')}",
         f"{amounts.plural(round(statistics['iterations_per_hour'] or 0, 1), 'task')} an hour, "
-        + ("no duration yet" if average is None else f"{clock.words(average)} on average"),
+        + ("no duration yet" if average is None else f"{clock.duration_text(average)} on average"),
         amounts.usage(statistics["api_usage"]),
         amounts.plural(tools["total"], "tool call") + (f": {names}" if names else ""),
     ]

@@ -46,7 +46,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *_acceptance(manifest),
         *_applied(manifest),
         *named_rows("note", manifest.get("notes") or []),
-        *named_rows("amended", [amendment.words(change) for change in manifest.get("amended") or ()]),
+        *named_rows("amended", [amendment.as_text(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),
         *_times(task, now),
         ("usage", _usage(manifest)),
@@ -102,7 +102,9 @@ def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
         left_s = clock.parse_iso(manifest["wake_at"]) - now
-        rows.append(("wakes", f"{amounts.second(manifest['wake_at'])} (in {clock.words(max(0.0, left_s))})"))
+        rows.append(
+            ("wakes", f"{amounts.second(manifest['wake_at'])} (in {clock.duration_text(max(0.0, left_s))})")
+        )
     return rows
 
 
@@ -171,7 +173,7 @@ def _took(usage: StageUsage | None, now: float) -> tuple[str, ...]:
     used = usage.used
     counts = [count for count in (used.input_tokens, used.output_tokens) if count is not None]
     return (
-        clock.words(usage.seconds + open_s),
+        clock.duration_text(usage.seconds + open_s),
         amounts.plural(usage.calls, "call"),
         f"{amounts.short(sum(counts)) if counts else '-'} tokens",
         f"${used.cost_usd:.2f}" if used.cost_usd is not None else "$-",
@@ -179,7 +181,7 @@ def _took(usage: StageUsage | None, now: float) -> tuple[str, ...]:
 
 
 def _concluded(stage: dict[str, Any]) -> str:
-    concluded = concerns.words(stage.get("decision") or "", stage.get("findings"))
+    concluded = concerns.as_text(stage.get("decision") or "", stage.get("findings"))
     denied = ", tools were denied" if stage.get("outcome") == DENIED else ""
     return denied + (f": {concluded}" if concluded else "")
 
@@ -225,7 +227,7 @@ def _attempt_state(packet: Packet, name: str) -> str:
         if not isinstance(ended.get("outcome"), str) or not isinstance(lived_s, (int, float)):
             return f"{directory.record} is damaged"
         detail = f": {ended['detail']}" if ended.get("detail") else ""
-        return f"{ended['outcome']} after {clock.words(lived_s)}{detail}"
+        return f"{ended['outcome']} after {clock.duration_text(lived_s)}{detail}"
     if not os.path.exists(directory.identity):
         return "not started"
     return "ended" if os.path.exists(directory.exit) else "open"
@@ -234,19 +236,21 @@ def _attempt_state(packet: Packet, name: str) -> str:
 def _times(task: Detail, now: float) -> list[tuple[str, str]]:
     manifest = task.manifest
     started, ended = manifest["started_at"], manifest.get("finished_at")
-    rows = [
-        (
-            "started",
-            f"{amounts.second(started)} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)",
-        )
-    ]
+    ago = clock.duration_text(max(0.0, now - clock.parse_iso(started)))
+    rows = [("started", f"{amounts.second(started)} ({ago} ago)")]
     if ended:
         rows.append(
-            ("ended", f"{amounts.second(ended)} (took {clock.words(describe.elapsed_s(manifest, now))})")
+            (
+                "ended",
+                f"{amounts.second(ended)} (took {clock.duration_text(describe.elapsed_s(manifest, now))})",
+            )
         )
     elif at := task.progress_at:
         rows.append(
-            ("progress", f"{amounts.second(at)} ({clock.words(max(0.0, now - clock.parse_iso(at)))} ago)")
+            (
+                "progress",
+                f"{amounts.second(at)} ({clock.duration_text(max(0.0, now - clock.parse_iso(at)))} ago)",
+            )
         )
     if manifest.get("deadline_at") and not ended:
         rows.append(("deadline", amounts.second(manifest["deadline_at"])))
