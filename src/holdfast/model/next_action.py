@@ -322,7 +322,7 @@ def _completed(facts: TaskFacts) -> NextAction:
     if facts.denied is not None:
         # First: what reviewers object to may be missing because of it.
         as_it_is = _completed(facts.evolve(denied=None)).choices
-        why = f"it is completed, but in {facts.denied.stage} {facts.denied.words()}"
+        why = f"it is completed, but in {facts.denied.stage} {facts.denied.as_text()}"
         action = _filled("allow_tools" if facts.denied.allow else "read_log", facts, why)
         return action.evolve(steps=action.steps[:1], otherwise=as_it_is)
     if facts.applied and not facts.has_changes:

@@ -62,7 +62,7 @@ class Denial(Record):
     #: The profile that allows more; empty if there is none.
     allow: str
 
-    def words(self) -> str:
+    def as_text(self) -> str:
         """`tools were denied (Write, Bash); --permissions edit allows them`."""
         names = f" ({self.tools})" if self.tools else ""
         return f"tools were denied{names}" + (
@@ -102,4 +102,4 @@ def reason(task: Task) -> str:
     """What to tell about a completed task in which tools were denied; empty if none were."""
     found = denials(task)
     is_one = len(task.spec.stages) == 1
-    return "; ".join(each.words() if is_one else f"{each.stage}: {each.words()}" for each in found)
+    return "; ".join(each.as_text() if is_one else f"{each.stage}: {each.as_text()}" for each in found)
