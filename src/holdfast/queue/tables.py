@@ -61,7 +61,7 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
 
     Raises UnusableFile, sqlite3.OperationalError.
     """
-    index.clear_way(path)
+    index.put_aside_non_files(path)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]

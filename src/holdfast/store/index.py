@@ -13,10 +13,10 @@ import stat
 
 from holdfast import clock, quick_json
 from holdfast.errors import HoldfastError
-from holdfast.model.soundness import UNREADABLE, is_sound
 from holdfast.model.status import ENDS
 from holdfast.store import atomic, layout
-from holdfast.store.layout import Home, Packet
+from holdfast.store.index_rows import RACY_S, read_row, short, stamp_of
+from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,48 +32,16 @@ else:
         import sqlite3
 
 _VERSION = 13
-#: Manifest fields in a row: enough for `ls`.
-FIELDS = (
-    "schema", "task_id", "task_name", "goal", "status", "status_reason", "status_cause", "agent", "model",
-    "stage", "attempt", "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at",
-    "usage", "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress",
-    "verdict", "waiting_for", "stopping", "concerns", "denied", "labels", "status_updated_at", "deadline_at",
-    "paid_calls", "session_id", "asked_s", "last_words", "permissions", "sandbox", "applied",
-    "denied_readers",
-)  # fmt: skip
-#: Of each stage, these.
-_STAGE_FIELDS = ("name", "state", "agent", "decision")
 #: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
-_NEWS = (
+_CHANGE_FIELDS = (
     "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
     "interrupt", "waiting_for", "stopping", "concerns", "denied", "labels", "stages", "applied",
 )  # fmt: skip
-#: So many removed tasks are remembered.
+#: Number of removed tasks remembered.
 _GONE_KEPT = 1000
 _BUSY_MS = 200
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.
 _ALL_ENDED = "+ended = 1"
-#: A file or directory that changed this recently may change again without a newer timestamp.
-_RACY_S = 0.1
-
-
-def short(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a manifest that `ls` needs."""
-    return {
-        **{field: manifest.get(field) for field in FIELDS},
-        "schema": "holdfast.short-manifest/1",
-        "stages": _short_stages(manifest.get("stages")),
-    }
-
-
-def _short_stages(stages: Any) -> list[dict[str, Any]]:
-    if not isinstance(stages, list):
-        return []
-    return [
-        {name: stage[name] for name in _STAGE_FIELDS if name in stage}
-        for stage in stages  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(stage, dict)
-    ]
 
 
 def update(home: Home, manifest: dict[str, Any]) -> None:
@@ -129,9 +97,9 @@ class Index:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._connection = self._open()
-        self._heal(self._follow_directory)
+        self._read_or_rebuild(self._follow_directory)
 
-    def _heal(self, read: Callable[[], T]) -> T:
+    def _read_or_rebuild(self, read: Callable[[], T]) -> T:
         """Read the index. A corrupt one is rebuilt first: it contains nothing that the packets do not."""
         try:
             return read()
@@ -149,7 +117,7 @@ class Index:
 
         A packet that cannot be read is among them, with the state UNREADABLE and the reason.
         """
-        return self._heal(self._live)
+        return self._read_or_rebuild(self._live)
 
     def _live(self) -> list[dict[str, Any]]:
         texts: list[str] = []
@@ -159,7 +127,7 @@ class Index:
         )
         manifest_of, now = self.home.manifest_of, clock.now()
         for task_id, text, stamp in self._connection.execute(query).fetchall():
-            if not stamp or stamp != _stamp(manifest_of(task_id), now):
+            if not stamp or stamp != stamp_of(manifest_of(task_id), now):
                 found = read_row(self.home, task_id)
                 if found is None:
                     continue  # removed meanwhile
@@ -180,7 +148,7 @@ class Index:
 
     def ended(self, limit: int | None) -> list[dict[str, Any]]:
         """The most recently ended tasks, newest first; with None, all of them in no order."""
-        return self._heal(lambda: self._ended(limit))
+        return self._read_or_rebuild(lambda: self._ended(limit))
 
     def _ended(self, limit: int | None) -> list[dict[str, Any]]:
         if limit is None:
@@ -196,7 +164,7 @@ class Index:
 
         Every task is in exactly one of them.
         """
-        return self._heal(self._overview)
+        return self._read_or_rebuild(self._overview)
 
     def _overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         self._connection.execute("BEGIN")  # one snapshot for both; `_live` ends it
@@ -207,7 +175,7 @@ class Index:
     def position(self) -> tuple[str, int, int]:
         """The id of this index, which a rebuilt one does not share, the number of its last change, and the
         number from which on it knows what was removed."""
-        return self._heal(self._position)
+        return self._read_or_rebuild(self._position)
 
     def _position(self) -> tuple[str, int, int]:
         meta: dict[str, str] = dict(self._connection.execute("SELECT key, value FROM meta").fetchall())
@@ -216,7 +184,7 @@ class Index:
     def changed_since(self, seq: int) -> list[tuple[int, str, dict[str, Any] | None]]:
         """What changed after a position, in order: the number of the change, the task, and its row (None for
         a task that is gone). Call `live` before."""
-        return self._heal(lambda: self._changed_since(seq))
+        return self._read_or_rebuild(lambda: self._changed_since(seq))
 
     def _changed_since(self, seq: int) -> list[tuple[int, str, dict[str, Any] | None]]:
         rows = self._connection.execute(
@@ -228,7 +196,9 @@ class Index:
 
     def numbers(self) -> dict[str, int]:
         """The number of the last change of each task."""
-        return self._heal(lambda: dict(self._connection.execute("SELECT task_id, seq FROM tasks").fetchall()))
+        return self._read_or_rebuild(
+            lambda: dict(self._connection.execute("SELECT task_id, seq FROM tasks").fetchall())
+        )
 
     def close(self) -> None:
         """Close the database."""
@@ -278,14 +248,14 @@ class Index:
                     _put(self._connection, text, row, inode=inode, stamp=stamp, is_history=is_history)
         for task_id in in_index.keys() - on_disk.keys():
             _delete(self._connection, task_id)
-        is_stable = clock.now() - folder.st_mtime > _RACY_S
+        is_stable = clock.now() - folder.st_mtime > RACY_S
         value = str(folder.st_mtime_ns) if is_stable else ""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('tasks_mtime_ns', ?)", (value,))
         self._connection.commit()
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    is_new = path != ":memory:" and not clear_way(path)
+    is_new = path != ":memory:" and not put_aside_non_files(path)
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
     try:
         if is_new:
@@ -318,7 +288,7 @@ def _connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def clear_way(path: str) -> bool:
+def put_aside_non_files(path: str) -> bool:
     """Rename what is not a regular file in place of a database: SQLite would wait for a pipe.
 
     Returns whether there is a database. Raises sqlite3.OperationalError if that cannot be done.
@@ -351,7 +321,7 @@ def _put(
     With `is_history`, the index is being built.
     """
     ended = int(row["status"] in ENDS)
-    news = repr([row.get(name) for name in _NEWS])
+    news = repr([row.get(name) for name in _CHANGE_FIELDS])
     old = connection.execute("SELECT news, seq FROM tasks WHERE task_id = ?", (row["task_id"],)).fetchone()
     if old is not None and old[0] == news:
         seq = old[1]
@@ -383,76 +353,8 @@ def _delete(connection: sqlite3.Connection, task_id: str) -> None:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'gone_from'", (str(found[0]),))
 
 
-def _stamp(path: str, now: float) -> str:
-    """Changes whenever the file does. Empty if there is none, or if it has just changed (see _RACY_S)."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return ""
-    if now - found.st_mtime < _RACY_S:
-        return ""
-    return f"{found.st_mtime_ns}.{found.st_size}.{found.st_ino}"
-
-
 def _inode(home: Home, task_id: str) -> int:
     try:
         return os.stat(home.packet(task_id).path).st_ino
     except OSError:
         return 0
-
-
-def read_row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
-    """The row of a packet: from its manifest, else from its journal, else one that says what is wrong.
-
-    And the stamp of the manifest, if it is from there. None if there is no packet. The id is that of the
-    directory, whatever the file says.
-    """
-    packet = home.packet(task_id)
-    # Before it is read: what comes later changes it.
-    stamp = _stamp(packet.manifest, clock.now())
-    try:
-        manifest = atomic.read_json(packet.manifest)
-    except HoldfastError:
-        manifest = None
-    if manifest is None or not is_sound(manifest):
-        stamp = ""
-        try:
-            manifest = _derived(packet)
-        except (HoldfastError, OSError) as error:
-            unreadable = _unreadable(packet, error)
-            return (unreadable, stamp) if unreadable is not None else None
-    manifest["task_id"] = task_id
-    return short(manifest), stamp
-
-
-def _derived(packet: Packet) -> dict[str, Any]:
-    from holdfast.model import manifest  # rarely needed
-    from holdfast.store import journal
-
-    return manifest.render(journal.fold(packet.journal), packet.path, manifest.Observed())
-
-
-def _unreadable(packet: Packet, error: Exception) -> dict[str, Any] | None:
-    try:
-        made = os.stat(packet.path).st_mtime
-    except OSError:
-        return None
-    is_missing = isinstance(error, FileNotFoundError)
-    return short(
-        {
-            "task_id": packet.task_id,
-            "task_name": packet.task_id,
-            "goal": "",
-            "status": UNREADABLE,
-            "status_reason": f"{packet.journal} is missing" if is_missing else str(error),
-            "agent": "-",
-            "attempt": 0,
-            "retry_count": 0,
-            "total_retries": 0,
-            "pid": 0,
-            "active_s": 0.0,
-            "usage": {"input_tokens": None, "output_tokens": None, "cost_usd": None},
-            "project_dir": "",
-            "started_at": clock.iso(made),
-        }
-    )

@@ -7,7 +7,7 @@ import re
 from contracts import pages, schema
 from holdfast import errors
 from holdfast.model.status import EXIT_STATUS
-from holdfast.store import index
+from holdfast.store import index_rows
 from holdfast.views.cli import entry
 
 PAGE = pages.read("cli.md")
@@ -15,7 +15,7 @@ PAGE = pages.read("cli.md")
 
 def test_a_short_manifest_has_the_fields_of_the_index() -> None:
     # runner_gone is not stored: `ls` reads the lock. Stages are shortened. The last two change with time.
-    fields = {*index.FIELDS, "stages", "runner_gone", "group", "elapsed_s"}
+    fields = {*index_rows.FIELDS, "stages", "runner_gone", "group", "elapsed_s"}
     assert set(schema.schemas()["short-manifest"]["properties"]) == fields
     for field in fields:
         assert f"`{field}`" in PAGE

@@ -9,7 +9,8 @@ from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.status import ENDS, Status
 from holdfast.store import lock as locks
 from holdfast.store import tail
-from holdfast.store.index import Index, read_row
+from holdfast.store.index import Index
+from holdfast.store.index_rows import read_row
 from holdfast.store.layout import Home
 from holdfast.views.text import amounts, describe
 
@@ -100,7 +101,7 @@ def note(row: dict[str, Any]) -> str:
 def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
     """Archived tasks; unreadable ones are skipped."""
     from holdfast.packet import load
-    from holdfast.store.index import short
+    from holdfast.store.index_rows import short
 
     rows: list[dict[str, Any]] = []
     for task_id in load.archived_ids(home):
