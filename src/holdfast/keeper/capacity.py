@@ -18,6 +18,7 @@ from holdfast.store.layout import Home
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 #: States in which a dispatched task does not use its slot.
 _RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
@@ -73,8 +74,9 @@ def _is_at_limit(home: Home, item: Item) -> bool:
     try:
         manifest = load.read_manifest(home.packet(item.task_id))
         # A task that waits after a crash tells nothing about the quota.
-        active = [stage for stage in manifest.get("stages") or [] if stage.get("state") == "active"]
-        if not any(str(stage.get("outcome")) in MUST_WAIT for stage in active):
+        stages: list[dict[str, Any]] = manifest.get("stages") or []
+        outcomes = [str(stage.get("outcome")) for stage in stages if stage.get("state") == "active"]
+        if not MUST_WAIT.intersection(outcomes):
             return False
         wake_at = manifest.get("wake_at")
         return bool(wake_at) and clock.parse_iso(str(wake_at)) - clock.now() > _LIMIT_S
