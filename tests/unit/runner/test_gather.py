@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.model.request import Request
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import inbox, load
@@ -36,5 +37,5 @@ def test_a_stop_among_the_newest_requests_goes_first(home: str, later: int, firs
     finally:
         ledger.close()
     assert facts.request is not None
-    assert facts.request.request is not None
+    assert isinstance(facts.request.request, Request)
     assert facts.request.request.verb == first
