@@ -14,7 +14,7 @@ MODULES = sorted(name for name in os.listdir(FOLDER) if name.endswith(".py"))
 #: Of the standard library; nothing of it reads a file, a clock or a process.
 LIBRARY = {"__future__", "collections.abc", "enum", "typing"}
 #: Of holdfast.clock: what converts times. `now`, `mono`, `iso_now` and `sleep` look at a clock.
-CLOCK = {"iso", "parse_iso", "parse_duration", "words"}
+CLOCK = {"iso", "parse_iso", "parse_duration", "duration_text"}
 WORLD = {"open", "print", "input", "exec", "eval", "__import__"}
 
 
