@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support import web
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, workspace
 from tests.support.web import Served, serving
 
 
@@ -377,12 +379,16 @@ def test_another_address_is_read_only_and_warned_of(home: str) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(home: str) -> None:
-    hidden = os.path.join(os.path.dirname(home), "hidden")
-    os.makedirs(os.path.join(hidden, "starlette"))
-    with open(os.path.join(hidden, "starlette", "__init__.py"), "w", encoding="utf-8") as file:
-        file.write("raise ModuleNotFoundError('no', name='starlette')\n")
-    done = holdfast("serve", env={"PYTHONPATH": hidden})
-    assert done.returncode == 3
+    script = "import sys; sys.modules['starlette'] = None; from holdfast.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "serve"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 3, done
     assert "pip install 'holdfast[web]'" in done.stderr
 
 

@@ -101,4 +101,6 @@ def waiting(rows: Iterable[dict[str, Any]], since: str) -> list[dict[str, Any]]:
             series[-1] = {"at": at, "count": count}
         else:
             series.append({"at": at, "count": count})
+    if series and series[0]["at"] > since:
+        series.insert(0, {"at": since, "count": 0})
     return series[-MOST_STEPS:]

@@ -32,6 +32,8 @@ class FormField(Record):
     #: Whether it is among the few that are shown first.
     is_main: bool = False
     is_required: bool = False
+    #: A description for this form, where that of the manifest does not fit.
+    about: str = ""
     #: The choice that makes a switch of the command line true.
     switch_on: str = ""
     #: Appended to a number on the command line.
@@ -47,6 +49,7 @@ FORM = (
         flag="",
         is_main=True,
         is_required=True,
+        about="The request to the agent.",
     ),
     FormField(
         name="agent",
@@ -58,7 +61,13 @@ FORM = (
         is_required=True,
     ),
     FormField(
-        name="model", title="Model", path="routing.model.*", option="model", flag="--model", is_main=True
+        name="model",
+        title="Model",
+        path="routing.model.*",
+        option="model",
+        flag="--model",
+        is_main=True,
+        about="A model that the agent knows. Default: the one of the agent.",
     ),
     FormField(
         name="project",
@@ -68,6 +77,7 @@ FORM = (
         flag="--project",
         is_main=True,
         is_required=True,
+        about="Where the agent works: an absolute path.",
     ),
     FormField(
         name="permissions",
@@ -76,8 +86,16 @@ FORM = (
         option="permissions",
         flag="--permissions",
         is_main=True,
+        about="What the agent may do: read; or edit files and run commands in the workspace.",
     ),
-    FormField(name="name", title="Name", option="name", flag="--name", is_main=True),
+    FormField(
+        name="name",
+        title="Name",
+        option="name",
+        flag="--name",
+        is_main=True,
+        about="How the task is called in lists. Default: from the request.",
+    ),
     FormField(
         name="budget_usd",
         title="Budget in dollars",
@@ -138,7 +156,14 @@ FORM = (
         option="on_limit",
         flag="--on-limit",
     ),
-    FormField(name="labels", title="Labels", path="labels", option="label", flag="--label"),
+    FormField(
+        name="labels",
+        title="Labels",
+        path="labels",
+        option="label",
+        flag="--label",
+        about="To find the task by, for example batch=nightly.",
+    ),
 )
 _OF_MANIFEST = {field.path: field for field in FIELDS}
 
@@ -161,7 +186,9 @@ def property_of(field: FormField) -> dict[str, Any]:
     else:
         value = {**field_schema.of_value(known), "description": known.about}
     if field.name == "prompt":
-        value = {**value, "maxLength": _PROMPT_CHARS, "description": "The request to the agent."}
+        value = {**value, "maxLength": _PROMPT_CHARS}
+    if field.about:
+        value = {**value, "description": field.about}
     if "enum" in value:
         value["enum"] = [each for each in value["enum"] if each not in _REFUSED]
     return {"title": field.title, **value, "x-main": field.is_main}

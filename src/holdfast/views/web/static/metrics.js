@@ -4,6 +4,7 @@ import { html, Copy, count, dollars, duration, plain } from "/ui.js";
 import { get } from "/api.js";
 import { Plot, axis, bars, colour, fromZero } from "/plot.js";
 
+const HALF_S = 43200;
 const share = (value) => (value == null ? "–" : `${Math.round(value * 100)} %`);
 const sum = (usage) => (usage.input_tokens == null && usage.output_tokens == null ? null : (usage.input_tokens || 0) + (usage.output_tokens || 0));
 const cost = (usage) => (usage.cost_usd == null ? "–" : `${usage.unpriced_calls ? "≥ " : ""}${dollars(usage.cost_usd)}`);
@@ -23,14 +24,14 @@ function Days({ days }) {
   const used = useMemo(() => [times, days.map((each) => each.tokens)], [days]);
   const date = axis({ values: (_, values) => values.map((value) => new Date(value * 1000).toISOString().slice(5, 10)) });
   const one = (label, name, shown, width) => () => ({
-    tzDate: utc, scales: { y: fromZero() }, axes: [date, axis({ size: width, values: (_, values) => values.map(shown) })],
-    series: [{ value: (_, at) => (at == null ? "–" : new Date(at * 1000).toISOString().slice(0, 10)) }, { label, stroke: colour(name), fill: colour(name), paths: bars(), points: { show: false }, value: (_, value) => (value == null ? "–" : shown(value)) }],
+    tzDate: utc, scales: { x: { range: (_, low, high) => [low - HALF_S, high + HALF_S] }, y: fromZero() }, axes: [date, axis({ size: width, values: (_, values) => values.map(shown) })],
+    series: [{ label: "Day", value: (_, at) => (at == null ? "–" : new Date(at * 1000).toISOString().slice(0, 10)) }, { label, stroke: colour(name), fill: colour(name), width: 0, paths: bars(), points: { show: false }, value: (_, value) => (value == null ? "–" : shown(value)) }],
   });
   const both = () => ({
     ...one("Failed", "--bad", count, 44)(),
     series: [one("", "--bad", count, 44)().series[0],
-      { label: "Failed", stroke: colour("--bad"), fill: colour("--bad"), paths: bars(), points: { show: false }, value: (plot, value, _, at) => (at == null ? "–" : count(value - plot.data[2][at])) },
-      { label: "Completed", stroke: colour("--done"), fill: colour("--done"), paths: bars(), points: { show: false }, value: (_, value) => (value == null ? "–" : count(value)) }],
+      { label: "Failed", stroke: colour("--bad"), fill: colour("--bad"), width: 0, paths: bars(), points: { show: false }, value: (plot, value, _, at) => (at == null ? "–" : count(value - plot.data[2][at])) },
+      { label: "Completed", stroke: colour("--done"), fill: colour("--done"), width: 0, paths: bars(), points: { show: false }, value: (_, value) => (value == null ? "–" : count(value)) }],
   });
   const total = days.reduce((all, each) => all + each.completed + each.failed, 0);
   return html`<div class="plots">

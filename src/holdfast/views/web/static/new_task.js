@@ -29,7 +29,7 @@ function Control({ name, rule, value, onValue, offer, isRequired, problem }) {
 function Field({ name, rule, problem, ...more }) {
   return html`<div class="field ${name === "prompt" ? "wide" : ""}"><label for=${`f-${name}`}>${plain(rule.title)}</label>
     <${Control} name=${name} rule=${rule} problem=${problem} ...${more} />
-    ${problem ? html`<small id=${`p-${name}`} class="problem" role="alert">${plain(problem)}</small>` : rule.description && html`<small id=${`d-${name}`} class="quiet">${plain(rule.description)}</small>`}</div>`;
+    ${problem ? html`<small id=${`p-${name}`} class="problem" role="alert">${plain(problem)}</small>` : rule.description && html`<small id=${`d-${name}`} class="quiet">${plain(rule.description).replaceAll("`", "")}</small>`}</div>`;
 }
 
 export function NewTask() {
