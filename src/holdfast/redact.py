@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MASK = "***"
 #: Endings of variable names that hold a secret, in lower case; also with a plural s.
 _SECRET_ENDS = ("key", "token", "secret", "password", "passwd", "pass", "pwd", "credential")
+#: Working directories, in spite of their ending.
+_NOT_SECRET = ("pwd", "oldpwd")
 #: Names that a secret is assigned to, also at the end of a longer name (`DB_PASSWORD`, `SecretAccessKey`).
 #: Not the file /etc/passwd: after its name comes an error message.
 _NAME = (
@@ -285,6 +287,8 @@ def _is_secret(name: str) -> bool:
     Without a pattern, whose compilation costs a millisecond.
     """
     lower = name.casefold()
+    if lower in _NOT_SECRET:
+        return False
     words = lower.split("_")
     return (
         lower.removesuffix("s").endswith(_SECRET_ENDS)

@@ -124,6 +124,8 @@ def test_export_and_latest(task: Task, place) -> None:
     assert holdfast("events", "it", "--export", path).returncode == 0
     with open(path, encoding="utf-8") as file:
         assert [json.loads(line) for line in file] == task.events()
+    done = holdfast("events", "it", "--export", place.root)
+    assert (done.returncode, "is a directory" in done.stderr) == (3, True)
 
 
 def test_follow_shows_what_comes_and_ends_with_the_task() -> None:

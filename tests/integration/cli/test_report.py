@@ -166,3 +166,30 @@ def test_markdown_and_html_are_safe_to_publish() -> None:
     assert refused.returncode == 3, refused.stderr
     assert holdfast("report", "--html", path, "--markdown").returncode == 2
     asked.stop()
+
+
+def test_a_directory_is_never_replaced_by_a_page_and_a_link_is_followed() -> None:
+    folder = os.path.join(workspace(), "project")
+    os.mkdir(folder)
+    done = holdfast("report", "--html", folder)
+    assert done.returncode == 3, done.stdout
+    assert "is a directory" in done.stderr
+    assert os.listdir(workspace()) == ["project"]
+    link = os.path.join(workspace(), "link.html")
+    os.symlink("project/page.html", link)
+    assert holdfast("report", "--html", link).returncode == 0
+    assert os.path.islink(link)
+    assert os.path.isfile(os.path.join(folder, "page.html"))
+    assert holdfast("report", "--html", "-").stdout.startswith("<!doctype html>")
+    done = holdfast("report", "--html", os.path.join(workspace(), "none/page.html"))
+    assert "create it, or choose another file" in done.stderr
+
+
+def test_a_queue_that_waits_for_a_person_leads_the_report(home: str) -> None:
+    os.makedirs(home, exist_ok=True)
+    with open(os.path.join(home, "interrupt-request.txt"), "w", encoding="utf-8") as file:
+        file.write("5 failures in a row")
+    text = holdfast("report").stdout
+    needs = text.split("## Needs you (1)")[1].split("##")[0]
+    assert "the queue  stopped: 5 failures in a row" in needs
+    assert "holdfast queue resume" in needs

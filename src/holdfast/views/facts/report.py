@@ -10,7 +10,7 @@ from holdfast.model import metrics as statistics
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, metrics
-from holdfast.store import tail
+from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import events, home_status, task_list
 from holdfast.views.text import describe, next_steps, wait_reason
@@ -44,13 +44,16 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
         "down": status["down"],
         "counts": status["counts"],
         "attention": status["attention"],
-        "queue": _queue(home, rows),
+        "queue": (queue := _queue(home, rows)),
         "active": [
             _active(home, row, now)
             for row in rows
             if row["status"] not in ENDS and row["status"] not in ("queued", "interrupted")
         ],
-        "needs": _needs(home, rows, [row for row in ended if row["task_id"] in present], now),
+        "needs": [
+            *_queue_needs(home, queue),
+            *_needs(home, rows, [row for row in ended if row["task_id"] in present], now),
+        ],
         "ended": ended,
         "interrupts": _interrupts(home, tasks, clock.iso(since)),
         "statistics": statistics.of_home(tasks, now, since=since),
@@ -88,7 +91,19 @@ def _needs(
     return sorted(found, key=lambda need: _URGENCY.index(need["kind"]))
 
 
-#: Kinds of needs, the most urgent first.
+def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A queue that waits for a person, and tasks in it that do not start by themselves."""
+    reason = atomic.read_small(home.interrupt_request, _REASON_BYTES)
+    found = [_need("", "stopped", describe.one_line(reason), "holdfast queue resume")] if reason else []
+    held = [row for row in queue if row["state"] in ("held", "poison")]
+    return found + [
+        _need(row["task_id"], "held", row["reason"], f"holdfast queue retry {row['task_id']}") for row in held
+    ]
+
+
+#: How much of the queue's question is shown.
+_REASON_BYTES = 2000
+#: Kinds of needs of tasks, the most urgent first.
 _URGENCY = (
     "question",
     "approval",

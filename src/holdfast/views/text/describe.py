@@ -46,7 +46,8 @@ def elapsed_s(manifest: dict[str, Any], now: float) -> float:
     waited for people.
     """
     begun, ended = manifest.get("begun_at"), manifest.get("finished_at")
-    if begun is None and manifest["status"] == Status.QUEUED:
+    has_never_run = not manifest.get("attempt") and manifest["status"] in ENDS
+    if begun is None and (has_never_run or manifest["status"] == Status.QUEUED):
         return 0.0
     asked_s = manifest.get("asked_s") or 0.0
     if interrupt := manifest.get("interrupt"):

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 from holdfast import clock, paths
-from holdfast.errors import NoSuchDirectory, NotFound, UsageError
+from holdfast.errors import NotFound, UsageError
 from holdfast.model.analysis import TIMELINE, Analysis
 from holdfast.model.events import EVENTS
 from holdfast.packet import load, metrics
-from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from holdfast.views import option_values
 from holdfast.views.cli.follow import events as journal_events
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.rows import event_summary as summary_rows
-from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.cli.show import out, user_file, wrapped_table
 from holdfast.views.facts import event_summary, task_list
 from holdfast.views.text import amounts, event_lines, suggest
 
@@ -140,14 +138,11 @@ def _print(rows: Iterator[dict[str, Any]], values: dict[str, Any], *, view: str 
 
 
 def _export(rows: Iterator[dict[str, Any]], path: str) -> int:
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise NoSuchDirectory(
-            f"cannot write {path}: no such directory: {folder}", hint="create it, or choose another file"
-        )
+    user_file.check(path)
     data = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    atomic.write(os.path.abspath(path), "".join(data).encode("utf-8", "backslashreplace"), durable=False)
-    out.talk(f"wrote {amounts.plural(len(data), 'line')} to {path}")
+    user_file.write(path, "".join(data).encode("utf-8", "backslashreplace"))
+    if path != user_file.STDOUT:
+        out.talk(f"wrote {amounts.plural(len(data), 'line')} to {path}")
     return 0
 
 

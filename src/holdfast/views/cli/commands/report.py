@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import UsageError
-from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.rows import report_text
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, user_file
 from holdfast.views.facts import report
 from holdfast.views.text import fit_text
 
@@ -58,6 +57,8 @@ def run(values: dict[str, Any]) -> int:
     """Print the report."""
     if sum(map(bool, (values["json"], values["markdown"], values["html"]))) > 1:
         raise UsageError("choose one of --json, --markdown and --html")
+    if values["html"]:
+        user_file.check(values["html"])
     since_s = option_values.duration(_SINCE if values["since"] is None else values["since"], "--since")
     facts = report.gather(Home(paths.home()), since_s=since_s or 0.0)
     if values["json"]:
@@ -65,8 +66,9 @@ def run(values: dict[str, Any]) -> int:
         return 0
     if values["html"]:
         page = report_text.html(facts, detailed=values["detailed"])
-        atomic.write(values["html"], page.encode("utf-8", "xmlcharrefreplace"), durable=False, mode=0o644)
-        out.talk(f"wrote {values['html']}")
+        user_file.write(values["html"], page.encode("utf-8", "xmlcharrefreplace"))
+        if values["html"] != user_file.STDOUT:
+            out.talk(f"wrote {values['html']}")
         return 0
     if values["markdown"]:
         for line in report_text.markdown(facts, detailed=values["detailed"]).split("\n"):

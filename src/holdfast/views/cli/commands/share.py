@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from holdfast import paths
-from holdfast.errors import NoSuchDirectory, NotPossible, UsageError
+from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import load
-from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, user_file
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -52,10 +50,11 @@ def run(values: dict[str, Any]) -> int:
     """Write the file."""
     home = Home(paths.home())
     packet = load.find(home, values["task"], archived=True)
-    is_piped = values["output"] == "-"
+    is_piped = values["output"] == user_file.STDOUT
     if is_piped and values["json"]:
         raise UsageError("-o - and --json both print to stdout", hint="give one of them")
-    path = "" if is_piped else _target(values["output"] or f"{packet.task_id}.html", force=values["force"])
+    name = values["output"] or f"{packet.task_id}.html"
+    _check(name, force=values["force"])
     try:
         from holdfast.views.web.share import page
     except ImportError as error:
@@ -63,30 +62,19 @@ def run(values: dict[str, Any]) -> int:
             f"the web view is not installed ({error.name} is missing)", hint="pip install 'holdfast[web]'"
         ) from error
     data, left_out = page.write(home, packet)
-    if is_piped:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    else:
-        atomic.write(path, data, durable=False, mode=0o644)
-        out.talk(f"wrote {values['output'] or os.path.basename(path)} ({amounts.size(len(data))})")
+    user_file.write(name, data)
+    if not is_piped:
+        out.talk(f"wrote {name} ({amounts.size(len(data))})")
     for each in left_out:
         out.talk(f"left out: {each}")
     if values["json"]:
-        facts = {"schema": SCHEMA, "task_id": packet.task_id, "path": path}
+        facts = {"schema": SCHEMA, "task_id": packet.task_id, "path": os.path.abspath(name)}
         out.data({**facts, "bytes": len(data), "left_out": list(left_out)})
     return 0
 
 
-def _target(name: str, *, force: bool) -> str:
-    """The absolute path of a file that may be written. Raises NoSuchDirectory, NotPossible."""
-    path = os.path.abspath(name)
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise NoSuchDirectory(
-            f"cannot write {name}: no such directory: {folder}", hint="create it, or choose another file"
-        )
-    if os.path.isdir(path):
-        raise NotPossible(f"{name} is a directory", hint=f"for example -o {os.path.join(name, 'task.html')}")
-    if os.path.lexists(path) and not force:
+def _check(name: str, *, force: bool) -> None:
+    """Raises NoSuchDirectory, NotPossible."""
+    user_file.check(name)
+    if os.path.lexists(name) and name != user_file.STDOUT and not force:
         raise NotPossible(f"{name} exists", hint="--force replaces it; -o names another file")
-    return path

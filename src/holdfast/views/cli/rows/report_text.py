@@ -122,7 +122,7 @@ def _need_line(row: dict[str, Any]) -> str:
     until = f" until {amounts.minute(row['until'])}" if row["until"] else ""
     text = f"{until}: {row['text']}" if row["text"] else until
     command = f" → {row['next']}" if row["next"] else ""
-    return f"{row['task_id']}  {row['kind']}{text}{command}"
+    return f"{row['task_id'] or 'the queue'}  {row['kind']}{text}{command}"
 
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
