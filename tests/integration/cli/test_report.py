@@ -163,7 +163,7 @@ def test_markdown_and_html_are_safe_to_publish() -> None:
     assert "://" not in page  # nothing is loaded
     assert "default-src 'none'" in page
     refused = holdfast("report", "--html", os.path.join(workspace(), "no", "such", "report.html"))
-    assert refused.returncode == 3, refused.stderr
+    assert refused.returncode == 2, refused.stderr
     assert holdfast("report", "--html", path, "--markdown").returncode == 2
     asked.stop()
 
