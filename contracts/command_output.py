@@ -592,7 +592,17 @@ _TIMELINE = of_fields(
             "items": of_fields(
                 {
                     "kind": {
-                        "enum": ["crash", "hang", "resume", "adopt", "sweep", "gate", "limit", "request"]
+                        "enum": [
+                            "crash",
+                            "hang",
+                            "resume",
+                            "adopt",
+                            "sweep",
+                            "gate",
+                            "limit",
+                            "request",
+                            "takeover",
+                        ]
                     },
                     "at": AT,
                     "after_s": {**or_null(POSITIVE), "description": "since the end of the process before"},

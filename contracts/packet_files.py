@@ -360,6 +360,19 @@ MANIFEST = of_fields(
                 "at": AT,
             }
         ),
+        "takeover": of_fields(
+            {
+                "attempt": {**TEXT, "description": "its directory below attempts/"},
+                "stage": TEXT,
+                "agent": TEXT,
+                "session_id": TEXT,
+                "by": TEXT,
+                "at": AT,
+                "ended": or_null(
+                    of_fields({"how": {"enum": ["handed_back", "kept", "lost"]}, "at": AT, "files": COUNT})
+                ),
+            }
+        ),
         "amended": {"type": "array", "items": of_fields({"field": TEXT, "old": {}, "new": {}})},
         "labels": {"type": "object", "additionalProperties": TEXT},
         "journal_bytes": {
@@ -398,6 +411,7 @@ MANIFEST = of_fields(
         "items",
         "sandbox",
         "applied",
+        "takeover",
         "amended",
         "labels",
         "journal_bytes",

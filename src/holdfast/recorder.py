@@ -146,7 +146,7 @@ def _execute(marshalled: bytearray, exec_failed: int) -> NoReturn:
         os.chdir(order.cwd)
         _redirect(order)
         for name, (soft, hard) in order.limits.items():
-            _limit(name, soft, hard)
+            set_limit(name, soft, hard)
         _write_pid(order.directory)
         failpoint("recorder.before_identity")
         _write(
@@ -404,6 +404,14 @@ def become_subreaper() -> None:
         _ctypes.call_function(_prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process with its parent, on Linux. It is lost already if that has died."""
+    if _prctl:
+        _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+        if os.getppid() != parent:
+            os._exit(1)
+
+
 def set_name(name: str) -> None:
     """Set the name that `ps -o comm` shows; a forked process would show its parent's."""
     if _prctl:
@@ -433,7 +441,8 @@ def _redirect(order: Order) -> None:
         os.close(opened)
 
 
-def _limit(name: str, soft: int, hard: int) -> None:
+def set_limit(name: str, soft: int, hard: int) -> None:
+    """Set a resource limit of this process, as far as that is possible."""
     which = getattr(resource, name, None)
     if which is not None:
         try:

@@ -22,6 +22,7 @@ ROWS = {
     "sigterm": Row("SIGTERM → not a success, whatever the exit status"),
     "runner_killed": Row("runner SIGKILLed mid-run → adopted → done"),
     "stop": Row("`stop` mid-tool leaves no process", is_smoke=True),
+    "takeover": Row("`takeover`: the CLI shows the session in a terminal → ended → the task resumes it"),
     "sandbox": Row("`--sandbox`: a tool writes to the workspace, and neither sees keys nor writes to HOME"),
     "sandbox_resume": Row("`--sandbox`: SIGKILL in a tool → resumed in the same session"),
     "two_tasks": Row("two tasks in one directory resume their own sessions"),

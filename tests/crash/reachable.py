@@ -212,6 +212,7 @@ def calm(task: Task) -> Facts:
         heartbeat_in_s=5.0,
         chore_result=RESULTS[0] if task.chore is not None else None,
         is_closed=task.has_ended,
+        is_taken_over=True,
     )
 
 
@@ -224,7 +225,10 @@ def _with_requests(task: Task) -> Iterator[Facts]:
     memory = FrozenMemory()
     for verb, name in product((*REQUESTS, "paint"), ("R", *task.requests)):
         request = Request(id=name, verb=verb, args=args, by="me", at="")
-        yield Facts(memory=memory, request=PendingRequest(name=f"{name}.json", request=request))
+        pending = PendingRequest(name=f"{name}.json", request=request)
+        yield Facts(memory=memory, request=pending)
+        if task.open_takeover is not None:
+            yield Facts(memory=memory, request=pending.evolve(is_taken_over=True))
     broken = PendingRequest(name="R.json", request=HoldfastError("not JSON"))
     yield Facts(memory=memory, request=broken)
 
@@ -349,6 +353,8 @@ def _at_rest(task: Task) -> Iterator[Facts]:
             for file, is_closed, is_reported in product(FILES, (False, True), (False, True)):
                 memory = FrozenMemory(is_reported=is_reported)
                 yield Facts(memory=memory, interrupt_file=file, is_closed=is_closed and task.has_ended)
+            if task.open_takeover is not None:
+                yield Facts(memory=FrozenMemory(), is_taken_over=True)
 
 
 def _before_start(task: Task) -> Iterator[Facts]:

@@ -18,7 +18,7 @@ from holdfast.packet import inbox, load
 from holdfast.store import atomic, journal, process
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
-from tests.crash import delivered, fan_outs, invariants, written
+from tests.crash import delivered, fan_outs, invariants, takeovers, written
 from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
 from tests.support.tools import need_sandbox
@@ -485,6 +485,25 @@ SCENARIOS = (
         0,
         check=_check_forged,
         is_short=False,
+    ),
+    Scenario(
+        "takeover",
+        _until_told,
+        ((_has_started, takeovers.hand_back), (lambda _: True, lambda case: _touch(_go(case)))),
+        Status.COMPLETED,
+        None,
+        check=takeovers.check,
+        is_short=False,
+    ),
+    Scenario(
+        "takeover_lost",
+        _until_told,
+        ((_has_started, takeovers.lose), (takeovers.is_lost, _resume)),
+        Status.COMPLETED,
+        None,
+        check=takeovers.check,
+        is_short=False,
+        only="step.end_takeover",
     ),
     Scenario("clean_git", written.with_clean_git, (), Status.COMPLETED, 0, check=written.check_clean_git),
     Scenario("worktree", written.in_worktree, (), Status.COMPLETED, 0, check=written.check_worktree),

@@ -133,6 +133,8 @@ class SimulatedRunner:
                 self._record_end(step.number)
             case steps.Sweep():
                 self._record(ev.AttemptSwept(attempt=step.number, killed=[], spared=[], proof="none left"))
+            case steps.EndTakeover():
+                self._record(ev.TakeoverEnded(attempt=step.number, how="lost"))
             case steps.CheckLeftovers():
                 memory.leftovers_checked.add(step.number)
             case steps.WriteFiles():

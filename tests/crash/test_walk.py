@@ -58,6 +58,8 @@ LIKELY = {
     "step.answer_request": "stop",
     "step.check_leftovers": "plain",
     "step.forget_request": "stop",
+    "step.end_takeover": "takeover_lost",
+    "takeover.": "takeover",
     "step.heartbeat": "interrupt",
     "step.intend_stop": "hang",
     "step.interrupt": "interrupt",

@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from holdfast.agents import registry
+from holdfast.agents.base import LaunchSpec
+from holdfast.model.spec import Limits, TaskSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,6 +110,7 @@ def _section(adapter: Adapter) -> str:
         ("Program", f"`{able.program}`" if able.program else ""),
         ("Package", f"`{able.package}`" if able.package else ""),
         ("Needs", _code(f"-o {name}=…" for name in able.needs)),
+        ("For a person (`holdfast takeover`)", _takeover(adapter)),
         ("Log in", able.login),
         ("Signs of a login", _code((*able.login_env, *able.login_files))),
         ("Short model names", ", ".join(f"`{a}` = `{b}`" for a, b in able.aliases.items())),
@@ -115,6 +118,20 @@ def _section(adapter: Adapter) -> str:
     )
     lines += [f"- {title}: {text}" for title, text in facts if text]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _takeover(adapter: Adapter) -> str:
+    """The command line, without what depends on the task."""
+    opens = getattr(adapter, "takeover", None)
+    if opens is None or not adapter.capabilities.program:
+        return ""
+    task = TaskSpec(
+        task_id="task", task_name="", goal="", project_dir="", agent=adapter.name, stages=(), limits=Limits()
+    )
+    spec = LaunchSpec(
+        task=task, program=adapter.capabilities.program, prompt_path="", session_id="ID", resume_count=1
+    )
+    return f"`{' '.join(opens(spec).argv)}`"
 
 
 def _yes(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -12,6 +13,9 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+
+#: Sequences that colour, move and set modes.
+_CONTROLS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 class Terminal:
@@ -61,6 +65,31 @@ class Terminal:
             self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             os.close(self._fd)
         return self.status
+
+    def poll(self, within_s: float) -> bool:
+        """Read what comes within this time. Returns whether it still runs."""
+        return self.status is None and self._read(time.monotonic() + within_s)
+
+    def shows(self, words: str, within_s: float) -> None:
+        """Wait until these words were drawn, whatever colours and cursor moves are between them."""
+        ends_mono = time.monotonic() + within_s
+        while words not in _CONTROLS.sub("", self.text):
+            assert time.monotonic() < ends_mono, f"not shown within {within_s:g} s: {words!r}\n{self.text}"
+            assert self._read(min(ends_mono, time.monotonic() + 1.0)), self.text
+
+    def type_until_ended(self, keys: str, *, every_s: float, within_s: float) -> None:
+        """Type these keys again and again until the program has ended."""
+        ends_mono = time.monotonic() + within_s
+        while time.monotonic() < ends_mono:
+            try:
+                self.press(keys)
+            except OSError:
+                return
+            again_mono = time.monotonic() + every_s
+            while time.monotonic() < again_mono:
+                if not self._read(again_mono):
+                    return
+        raise AssertionError(f"still running after {within_s:g} s\n{self.text}")
 
     def hang_up(self, then: Callable[[], None] = lambda: None) -> None:
         """Close the terminal: the kernel sends SIGHUP to its session. Waits for its end, after `then`."""

@@ -275,6 +275,13 @@ if TYPE_CHECKING:
             """The usage in that file. Never raises: unreadable data yields nothing."""
             ...
 
+    class Interactive(Protocol):
+        """Optional method of an adapter whose program a person can use in the agent's session."""
+
+        def takeover(self, spec: LaunchSpec) -> Launch:
+            """The program for a person, in the session that `resume` would continue."""
+            ...
+
     class Adapter(Protocol):
         """One agent."""
 

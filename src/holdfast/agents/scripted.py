@@ -59,6 +59,11 @@ class Scripted:
         """The same session."""
         return self._line(spec, "--resume")
 
+    def takeover(self, spec: LaunchSpec) -> Launch:
+        """The same session, for a person: it takes the lines that are typed."""
+        line = self._line(spec, "--resume")
+        return line.evolve(argv=[*line.argv, "--interactive"], stdin=None)
+
     def reader(self) -> Reader:
         """stream-json."""
         return stream_json.StreamJson()

@@ -17,7 +17,7 @@ from holdfast.keeper import descriptors
 from holdfast.keeper.log import log
 from holdfast.model.fold import CRASH_LIMIT
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import inbox, load
+from holdfast.packet import inbox, load, takeover
 from holdfast.packet.load import is_unresponsive
 from holdfast.runner_process import start_runner_for_keeper
 from holdfast.store import admitted, index, process
@@ -266,6 +266,8 @@ class LiveTasks:
         interrupt: dict[str, Any] = manifest.get("interrupt") or {}
         if manifest["status"] != Status.INTERRUPTED or not interrupt.get("file") or interrupt.get("approval"):
             return False
+        if takeover.is_held(packet, manifest):
+            return False  # a person works in its session
         return not os.path.lexists(packet.interrupt_request) and not os.path.lexists(packet.error_marker)
 
     def _wake_if_unresponsive(self, task: LiveTask) -> None:

@@ -354,6 +354,40 @@ class RequestRefused(Event):
 # ── attempts ────────────────────────────────────────────────────────────────
 
 
+class TakeoverStarted(Event):
+    """A person works in the agent's session, in the agent's own program (`holdfast takeover`)."""
+
+    type = "takeover.started"
+    #: Its number among the attempts, and so its directory.
+    attempt: int
+    #: Marks its processes.
+    attempt_id: str
+    stage: str
+    agent: str
+    session_id: str
+    by: str = ""
+    request: str = ""
+
+
+class TakeoverEnded(Event):
+    """The person's program has ended, and what it left running was ended."""
+
+    type = "takeover.ended"
+    attempt: int
+    #: `handed_back`: the agent goes on; `kept`: the task stays interrupted; `lost`: so does it, because the
+    #: terminal or the command went away.
+    how: str
+    exit_code: int | None = None
+    exit_signal: str | None = None
+    #: How many files the person and the agent changed meanwhile, and the changes; shortened.
+    files: int = 0
+    diff: str = ""
+    #: Processes that it left running.
+    killed: tuple[dict[str, Any], ...] = ()
+    by: str = ""
+    request: str = ""
+
+
 class AttemptOpened(Event):
     """An attempt's directory is ready and its recorder is about to be forked."""
 
@@ -490,7 +524,8 @@ EVENTS: dict[str, type[Event]] = {
         FailureTriaged, ChoreFailed,
         ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
-        WorkApplied, AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
+        WorkApplied, TakeoverStarted, TakeoverEnded,
+        AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
         StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,
         AgentSession, AgentText, AgentToolStarted, AgentToolFinished, AgentUsage,
         AgentRetry, AgentRateLimit, AgentProgress, AgentError, AgentResult,

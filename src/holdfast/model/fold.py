@@ -174,6 +174,24 @@ def _work_applied(task: Task, event: ev.WorkApplied, at: str) -> None:
     task.requests.setdefault(event.request, None)
 
 
+def _taken_over(task: Task, event: ev.TakeoverStarted, at: str) -> None:
+    task.takeover, task.takeover_at = event, at
+    task.takeover_ended, task.takeover_ended_at = None, ""
+    task.last_number = max(task.last_number, event.attempt)
+    task.requests.setdefault(event.request, None)
+
+
+def _takeover_ended(task: Task, event: ev.TakeoverEnded, at: str) -> None:
+    if task.open_takeover is None or task.open_takeover.attempt != event.attempt:
+        return
+    task.takeover_ended, task.takeover_ended_at = event, at
+    # Also of one that was lost: the agent has to know that its session and its files may have changed.
+    task.handback = event
+    # The move that follows a hand-back has the request: a record that was torn before it is applied again.
+    if event.how == "kept":
+        task.requests.setdefault(event.request, None)
+
+
 def _handed_off(task: Task, event: ev.HandoffMade, at: str) -> None:
     task.script = event.script
 
@@ -287,7 +305,7 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     if event.exec_errno is None:
         stage_state.ran = attempt
         stage_state.times_ran += 1
-        task.answer = None
+        task.answer = task.handback = None
     if event.was_healthy:
         task.failures_in_a_row = 0
 
@@ -446,6 +464,8 @@ _FOLDS: dict[str, Any] = {
     ev.RunOpened.type: _run_opened,
     ev.StageDone.type: _stage_done,
     ev.WorkApplied.type: _work_applied,
+    ev.TakeoverStarted.type: _taken_over,
+    ev.TakeoverEnded.type: _takeover_ended,
     ev.HandoffMade.type: _handed_off,
     ev.WorkspacePrepared.type: _prepared,
     ev.GateJudged.type: _gate_judged,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import concerns, permissions
+from holdfast.model.execution import dirname
 from holdfast.model.status import ENDS, Status
 from holdfast.model.task import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.model.events import TakeoverStarted
 
 SCHEMA = "holdfast.manifest/1"
 #: Answers that are shown, the last ones.
@@ -57,7 +60,7 @@ FIELDS = frozenset((
     "heartbeat", "usage", "paid_calls", "interrupt", "wake_at", "runner", "verdict", "waiting_for",
     "stopping", "answers", "asked_s", "last_words", "progress", "finished_at", "exit_code", "exit_signal",
     "output_tail", "abandoned_at", "abandon_reason", "is_past_deadline", "concerns", "accept", "amended",
-    "labels", "journal_bytes", "notes", "sandbox", "applied", "denied_readers", "parent", "items",
+    "labels", "journal_bytes", "notes", "sandbox", "applied", "takeover", "denied_readers", "parent", "items",
 ))  # fmt: skip
 
 
@@ -149,6 +152,8 @@ def _if_present(task: Task, observed: Observed, waiting_for: str | None) -> dict
         fields["notes"] = list(spec.notes)
     if task.applied is not None:
         fields["applied"] = task.applied.shown()
+    if task.takeover is not None:
+        fields["takeover"] = _takeover(task, task.takeover)
     if task.amended:
         fields["amended"] = list(task.amended)
     if spec.labels:
@@ -189,6 +194,22 @@ def _at_end(task: Task, observed: Observed) -> dict[str, Any]:
         fields["abandon_reason"] = task.reason
         fields["is_past_deadline"] = task.is_past_deadline
     return fields
+
+
+def _takeover(task: Task, takeover: TakeoverStarted) -> dict[str, Any]:
+    """The last takeover. While `ended` is null, a lock in `attempt` says whether it goes on."""
+    ended = task.takeover_ended
+    return {
+        "attempt": dirname(takeover.attempt, takeover.stage, "takeover"),
+        "stage": takeover.stage,
+        "agent": takeover.agent,
+        "session_id": takeover.session_id,
+        "by": takeover.by,
+        "at": task.takeover_at,
+        "ended": None
+        if ended is None
+        else {"how": ended.how, "at": task.takeover_ended_at, "files": ended.files},
+    }
 
 
 def _interrupt(task: Task) -> dict[str, Any] | None:

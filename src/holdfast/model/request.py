@@ -8,7 +8,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-REQUESTS = ("start", "stop", "interrupt", "resume", "retry", "approve", "reject", "done", "applied")
+REQUESTS = (
+    "start",
+    "stop",
+    "interrupt",
+    "resume",
+    "retry",
+    "approve",
+    "reject",
+    "done",
+    "applied",
+    "takeover",
+    "handback",
+)
 
 
 class Request(Record):

@@ -45,6 +45,13 @@ class Task:
         self.permissions: str | None = None
         #: How its work was last applied to the project; null if it was not, or there is newer work.
         self.applied: ev.WorkApplied | None = None
+        #: The last takeover of a session by a person: when it began, how and when it ended (null: not yet).
+        self.takeover: ev.TakeoverStarted | None = None
+        self.takeover_at = ""
+        self.takeover_ended: ev.TakeoverEnded | None = None
+        self.takeover_ended_at = ""
+        #: The same end, as long as the agent was not told.
+        self.handback: ev.TakeoverEnded | None = None
         #: What people changed of its spec, in order, and the run that began with the last change.
         self.amended: tuple[dict[str, Any], ...] = ()
         self.amended_in = 0
@@ -136,6 +143,11 @@ class Task:
     def interrupted(self) -> Interrupted | None:
         """The interrupt it waits at, if it is interrupted."""
         return self.state if isinstance(self.state, Interrupted) else None
+
+    @property
+    def open_takeover(self) -> ev.TakeoverStarted | None:
+        """The takeover whose end is not journalled."""
+        return self.takeover if self.takeover_ended is None else None
 
     @property
     def waiting(self) -> Waiting | None:

@@ -167,6 +167,14 @@ class Timeline:
         refused = line.get("type") == "request.refused"
         self._mark("request", at, verb=line.get("verb"), by=line.get("by"), refused=refused)
 
+    def _taken(self, line: dict[str, Any], at: str) -> None:
+        self._mark("takeover", at, stage=line.get("stage"), by=line.get("by"), how="began")
+
+    def _given_back(self, line: dict[str, Any], at: str) -> None:
+        self._mark(
+            "takeover", at, stage=None, by=line.get("by"), how=line.get("how"), files=line.get("files")
+        )
+
     def _span(self, kind: str, at: str, **facts: Any) -> dict[str, Any]:
         span = {"kind": kind, "begin": at, "end": None, "seconds": None, **facts}
         self.spans.append(span)
@@ -194,6 +202,8 @@ class Timeline:
         "gate.judged": _judged,
         "request.applied": _requested,
         "request.refused": _requested,
+        "takeover.started": _taken,
+        "takeover.ended": _given_back,
     }
 
 

@@ -16,7 +16,7 @@ from holdfast.store import audit, process
 from holdfast.store.layout import Home, Packet, is_our_lock
 
 #: What an agent may not ask of its own task, or of one that started it: a person decides.
-FOR_PERSONS = frozenset({"approve", "reject", "resume", "stop", "retry"})
+FOR_PERSONS = frozenset({"approve", "reject", "resume", "stop", "retry", "takeover", "handback"})
 #: More processes are above nobody.
 _DEEPEST = 64
 

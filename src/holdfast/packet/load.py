@@ -127,17 +127,35 @@ def task_ids(home: Home) -> list[str]:
 
 
 def attempt_names(packet: Packet) -> list[str]:
-    """Names of the attempt directories, in order. Other files there are ignored."""
+    """Names of the attempt directories, in order. Other files there and takeovers by people are ignored."""
     try:
         names = os.listdir(packet.attempts)
     except OSError:
         return []
     attempts: list[tuple[int, str]] = []
     for name in names:
-        head, dash, _ = name.partition("-")
-        if dash and head.isascii() and head.isdecimal() and os.path.isdir(packet.attempt(name).path):
+        head, dash, rest = name.partition("-")
+        if (
+            dash
+            and not rest.endswith(".takeover")
+            and head.isascii()
+            and head.isdecimal()
+            and os.path.isdir(packet.attempt(name).path)
+        ):
             attempts.append((int(head), name))
     return [name for _, name in sorted(attempts)]
+
+
+def last_number(packet: Packet) -> int:
+    """The highest number of an attempt's directory; 0 if there is none."""
+    try:
+        names = os.listdir(packet.attempts)
+    except OSError:
+        return 0  # an agent removed it
+    heads = [name.partition("-")[0] for name in names if "-" in name]
+    return max(
+        (int(head) for head in heads if head.isascii() and head.isdecimal() and len(head) < 10), default=0
+    )
 
 
 def fold(packet: Packet) -> Task:

@@ -6,11 +6,13 @@ import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
+from holdfast.model.execution import dirname
 from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.facts import Facts, PendingRequest
 from holdfast.runner.user_files import marks
+from holdfast.store import lock as locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Gatherer:
             case Status.SPAWNING | Status.RUNNING:
                 found["has_project"] = os.path.isdir(task.spec.project_dir)
                 found["has_repository"] = self._is_in_repository()
+            case Status.INTERRUPTED:
+                found["is_taken_over"] = self._is_taken_over()
             case _:
                 found["is_closed"] = task.has_ended and os.path.exists(context.ledger.packet.task_done)
         if task.chore is not None:
@@ -108,7 +112,7 @@ class Gatherer:
             if self._is_there(name):
                 request = inbox.read(packet, name)
                 if not isinstance(request, HoldfastError) and request.verb == "stop":
-                    return PendingRequest(name=name, request=request)
+                    return self._with_takeover(PendingRequest(name=name, request=request))
         first: PendingRequest | None = None
         junk: list[str] = []
         for name in names[:_JUNK_AT_A_TIME]:
@@ -121,7 +125,25 @@ class Gatherer:
             elif self._is_there(name):
                 junk.append(name)
         assert first is not None
-        return self._with_amendment(first.evolve(junk=tuple(junk)))
+        return self._with_takeover(self._with_amendment(first.evolve(junk=tuple(junk))))
+
+    def _with_takeover(self, pending: PendingRequest) -> PendingRequest:
+        """Whether a person has the session, and whether the one who asks for it still does."""
+        request, packet = pending.request, self._context.ledger.packet
+        if not isinstance(request, HoldfastError) and request.verb == "takeover":
+            number, stage = request.args.get("attempt"), request.args.get("stage")
+            task = self._context.ledger.task
+            if isinstance(number, int) and isinstance(stage, str) and task.stage_spec(stage) is not None:
+                lock = packet.attempt(dirname(number, stage, "takeover")).lock
+                pending = pending.evolve(is_claimed=locks.is_held(lock))
+        return pending.evolve(is_taken_over=self._is_taken_over())
+
+    def _is_taken_over(self) -> bool:
+        taken = self._context.ledger.task.open_takeover
+        if taken is None:
+            return False
+        name = dirname(taken.attempt, taken.stage, "takeover")
+        return locks.is_held(self._context.ledger.packet.attempt(name).lock)
 
     def _with_amendment(self, pending: PendingRequest) -> PendingRequest:
         """Check what a retry asks to change of the spec, by the rules of a manifest."""

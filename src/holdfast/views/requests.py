@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ANSWER_S = 2.0
 _RESTART_S = 0.3
 #: Requests after which a task runs.
-_LETS_RUN = ("resume", "approve", "retry")
+_LETS_RUN = ("resume", "approve", "retry", "takeover", "handback")
 
 
 class Sent:

@@ -14,6 +14,7 @@ import pytest
 from textual.pilot import Pilot
 
 from holdfast.store.layout import Home
+from holdfast.testing import Scenario
 from holdfast.views.tui.app import TopApp
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
@@ -327,6 +328,27 @@ def test_q_quits_and_the_terminal_is_as_before() -> None:
     terminal.press("q")
     assert terminal.finish() == 0
     assert "\x1b[?1049l" in terminal.output.decode(errors="replace")  # the other screen is left
+
+
+def test_t_takes_over_in_the_whole_terminal_and_comes_back() -> None:
+    scenario = Scenario().say("at work").hang(once=True).say("thanks").result("ok")
+    task = Task.play(scenario, "--id", "it", "--base-interval", "0.2s", "--stale", "none")
+    task.wait_for_log("at work")
+    terminal = Terminal("top", columns=100, env={"TERM": "xterm-256color"})
+    try:
+        terminal.read_until("working (1)")
+        terminal.press("T")
+        terminal.read_until("after 1 processes")
+        terminal.press("exit\n")
+        terminal.read_until("Message for the agent")
+        terminal.press("go on\n")
+        task.wait_for("completed")
+        terminal.read_until("ended (1)")
+        terminal.press("q")
+        assert terminal.finish() == 0
+    finally:
+        terminal.kill()
+    assert "go on" in task.memory().starts()[1].prompt
 
 
 def test_without_a_terminal_it_names_ls() -> None:

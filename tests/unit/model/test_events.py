@@ -23,6 +23,13 @@ TABLE: list[ev.Event] = [
     ),
     ev.RunOpened(run=2, request="R", from_stage="s", deadline_s=1.5, sets_deadline=True, answer="a"),
     ev.WorkApplied(how="merge", branch="main", commit="c0", files=2, applied_at=AT, by="ada", request="r"),
+    ev.TakeoverStarted(
+        attempt=4, attempt_id="a", stage="s", agent="claude", session_id="i", by="ada", request="R"
+    ),
+    ev.TakeoverEnded(
+        attempt=4, how="kept", exit_code=1, exit_signal="KILL", files=2, diff="+a", killed=({"pid": 1},),
+        by="ada", request="R",
+    ),
     ev.StageDone(stage="s", attempt=3),
     ev.HandoffMade(stage="s", script="make test\n"),
     ev.WorkspacePrepared(

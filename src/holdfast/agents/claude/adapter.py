@@ -150,6 +150,20 @@ class Claude:
         """The same session. Never `-c`: it takes the most recent session, or silently starts a new one."""
         return self._line(spec, "--resume")
 
+    def takeover(self, spec: LaunchSpec) -> Launch:
+        """The program itself, in the same session. What it may do without asking stays the same."""
+        permission = self.capabilities.permission(spec.permissions)
+        mode = spec.task.options.get("permission_mode")
+        argv = [spec.program or "claude", "--resume", spec.session_id or ""]
+        argv += ["--permission-mode", mode] if isinstance(mode, str) else permission.argv
+        for flag, value in (
+            ("--model", self.capabilities.model(spec.model)),
+            ("--settings", spec.settings_path),
+        ):
+            argv += [flag, value] if value is not None else []
+        argv += ["--allowedTools", *spec.allowed_tools] if spec.allowed_tools else permission.tools
+        return Launch(argv=argv, env={"DISABLE_AUTOUPDATER": "1"})
+
     def reader(self) -> Reader:
         """stream-json with partial messages."""
         return Lines()

@@ -113,6 +113,15 @@ class Codex:
         """
         return self._line(spec, "resume", spec.session_id or "")
 
+    def takeover(self, spec: LaunchSpec) -> Launch:
+        """The program itself, in the same thread. Without `--no-daemon`, two daemons stay behind."""
+        argv = [spec.program or "codex", *self._profile(spec)]
+        if (model := self.capabilities.model(spec.model)) is not None:
+            argv += ["-m", model]
+        # That of `exec` alone: a person is asked.
+        argv = [word for word in argv if word != "--skip-git-repo-check"]
+        return Launch(argv=[*argv, "resume", "--no-daemon", spec.session_id or ""], home=_home(spec))
+
     def reader(self) -> Reader:
         """The JSON lines of `exec --json`."""
         return Lines()
@@ -134,15 +143,21 @@ class Codex:
             )
         return _without_turn(end, attempt)
 
+    def _profile(self, spec: LaunchSpec) -> list[str]:
+        """What it may do: as the user's option says, or the permission profile."""
+        sandbox = spec.task.options.get("sandbox")
+        if isinstance(sandbox, str):
+            return ["-s", sandbox]
+        permission = self.capabilities.permission(spec.permissions)
+        is_boxed = spec.task.sandbox is not None and permission.in_sandbox
+        return list(permission.in_sandbox if is_boxed else permission.argv)
+
     def _line(self, spec: LaunchSpec, *verb: str) -> Launch:
         argv = [spec.program or "codex", "exec", "--json"]
         # Otherwise it fetches plug-ins at its end, which takes 5 s without network.
         argv += ["-c", "features.plugin_discovery_prefetch=false"]
-        sandbox, skip = spec.task.options.get("sandbox"), "--skip-git-repo-check"
-        permission = self.capabilities.permission(spec.permissions)
-        is_boxed = spec.task.sandbox is not None and permission.in_sandbox
-        profile = permission.in_sandbox if is_boxed else permission.argv
-        argv += ["-s", sandbox] if isinstance(sandbox, str) else profile
+        argv += self._profile(spec)
+        skip = "--skip-git-repo-check"
         if spec.task.options.get("skip_git_repo_check") is True and skip not in argv:
             argv.append(skip)
         if (model := self.capabilities.model(spec.model)) is not None:

@@ -106,6 +106,12 @@ class Copilot:
         """The same session. `--session-id` would silently start a new one if the old one is lost."""
         return self._line(spec, [f"--resume={spec.session_id}"] if spec.session_id else [])
 
+    def takeover(self, spec: LaunchSpec) -> Launch:
+        """The program itself, in the same session."""
+        launch = self._line(spec.evolve(directory=""), [f"--resume={spec.session_id}"])
+        # Without `--output-format json`.
+        return launch.evolve(argv=[launch.argv[0], *launch.argv[3:]], stdin=None)
+
     def reader(self) -> Reader:
         """Session events, one per line."""
         return CopilotReader()

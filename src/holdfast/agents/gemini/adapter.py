@@ -143,6 +143,11 @@ class Gemini:
         """The same session, from the same directory."""
         return _line(spec, "--resume")
 
+    def takeover(self, spec: LaunchSpec) -> Launch:
+        """The program itself, in the same session."""
+        launch = _line(spec, "--resume")
+        return launch.evolve(argv=[launch.argv[0], *launch.argv[3:]], stdin=None)  # without `-o stream-json`
+
     def reader(self) -> Reader:
         """Its own kind of stream-json."""
         return GeminiReader()

@@ -126,6 +126,15 @@ class Opencode:
         """The same session."""
         return self._line(spec, "--session", spec.session_id or "")
 
+    def takeover(self, spec: LaunchSpec) -> Launch:
+        """The program itself, in the same session."""
+        argv = [spec.program or "opencode", "--session", spec.session_id or ""]
+        if model := self.capabilities.model(spec.model):
+            argv += ["--model", model]
+        if agent := spec.task.options.get("agent"):
+            argv += ["--agent", str(agent)]
+        return Launch(argv=argv, env=_env(spec))
+
     def reader(self) -> Reader:
         """JSON lines."""
         return OpencodeLines()

@@ -112,6 +112,12 @@ class Pi:
         """The same session. Not with `--session-id`, which would start an empty one if there is none."""
         return self._line(spec, "--session")
 
+    def takeover(self, spec: LaunchSpec) -> Launch:
+        """The program itself, in the same session."""
+        launch = self._line(spec, "--session")
+        argv = [launch.argv[0], *launch.argv[3:]]  # without `--mode json`
+        return launch.evolve(argv=argv, stdin=None)
+
     def reader(self) -> Reader:
         """JSON lines."""
         return PiLines()

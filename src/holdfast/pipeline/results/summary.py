@@ -81,6 +81,9 @@ def _head(view: SummaryView) -> list[str]:
         lines.append(f"- updated: {view.updated_at}")
     if view.exit_code is not None and (view.exit_code or view.status == Status.COMPLETED):
         lines.append(f"- exit code: {view.exit_code}")
+    if view.takeover is not None:
+        by, how, files = view.takeover
+        lines.append(f"- a person ({_prose(by, 60)}) took over its session: {how}, {files} files changed")
     lines += [f"- asked: {_prose(asked, 200)} answer: {_prose(told, 200)}" for asked, told in view.answers]
     if view.leftovers:
         lines.append(f"- still running {_prose(view.leftovers)}")

@@ -87,6 +87,8 @@ class SummaryView(Record):
     unpriced_calls: int = 0
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    #: Who took over its session last, how that ended, and how many files changed; null if nobody did.
+    takeover: tuple[str, str, int] | None = None
     #: Questions that a person answered, with the answers; the last ones.
     answers: tuple[tuple[str, str], ...] = ()
     #: Processes that outlived the agent: the policy and some of them.
@@ -144,6 +146,7 @@ def view_of(
         unpriced_calls=len(task.unpriced),
         budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
         budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
+        takeover=_takeover(task),
         answers=tuple((each.question, each.answer or "none") for each in task.answers[-_ANSWERS:]),
         leftovers=_leftovers(task),
         objections=tuple(f"{each.stage}: {each.text}" for each in concerns.of_task(task)),
@@ -327,3 +330,12 @@ def _leftovers(task: Task) -> str:
         stage = f" of {name}" if len(task.spec.stages) > 1 else ""
         parts.append(f"({stage_state.leftovers[-1].policy}){stage}: {listed}{more}")
     return "; ".join(parts)
+
+
+def _takeover(task: Task) -> tuple[str, str, int] | None:
+    taken, ended = task.takeover, task.takeover_ended
+    if taken is None:
+        return None
+    words = {"handed_back": "handed back", "kept": "kept", "lost": "lost"}
+    how, files = (words.get(ended.how, ended.how), ended.files) if ended is not None else ("not ended", 0)
+    return taken.by or "unknown", how, files

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.model.events import AttemptStarted
+from holdfast.model.events import AttemptStarted, TakeoverStarted
+from holdfast.model.execution import dirname
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.task import Task
 from holdfast.packet import load
@@ -40,6 +41,19 @@ def end_strays(task: Task, packet: Packet) -> None:
             if locks.is_held(directory.lock)
         ]
     )
+
+
+def end_takeover(packet: Packet, taken: TakeoverStarted) -> dict[int, str]:
+    """End what a lost takeover left running. Returns the command lines by pid."""
+    directory = packet.attempt(dirname(taken.attempt, taken.stage, "takeover"))
+    sweep = Sweep(Kinship(directory, attempt_id=taken.attempt_id), None, tree_known=False)
+    _finish([sweep])
+    return sweep.killed
+
+
+def finish(sweep: Sweep) -> None:
+    """Run a sweep to its end."""
+    _finish([sweep])
 
 
 def _finish(sweeps: list[Sweep]) -> None:

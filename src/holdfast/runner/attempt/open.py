@@ -10,6 +10,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.execution import dirname
+from holdfast.packet import load
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -53,7 +54,7 @@ def start(
         launch = prepare(directory)
         atomic.write_json(
             directory.argv,
-            _argv_record(ledger, launch, ledger.task.workspace_of(opened.stage)),
+            argv_record(ledger, launch, ledger.task.workspace_of(opened.stage)),
             durable=False,
         )
     except (OSError, HoldfastError):
@@ -73,22 +74,7 @@ def _fork(
     env: dict[str, Any],
     keep: tuple[int, ...],
 ) -> Opened:
-    captured: dict[str, str] = env.get("env", {})
-    private: dict[str, str] = {}
-    if launch.home is not None:
-        # Few programs need one, and shutil is slow to import.
-        from holdfast.runner.attempt import private_home
-
-        private = private_home.prepare(launch.home, captured)
-    argv = launch.argv
-    variables = {**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)}
-    sandbox = ledger.task.spec.sandbox
-    if sandbox is not None and opened.kind == "agent":
-        from holdfast.runner.attempt import sandboxed
-
-        argv, variables = sandboxed.wrap(
-            ledger, launch, opened, spec=sandbox, directory=directory, captured=captured, env=variables
-        )
+    argv, variables = command_of(ledger, directory, launch, opened, env=env)
     order = recorder.Order(
         directory=directory.path,
         argv=argv,
@@ -96,7 +82,7 @@ def _fork(
         cwd=ledger.task.workspace_of(opened.stage),
         stdin=launch.stdin or os.devnull,
         umask=env.get("umask", 0o077),
-        limits=_resource_limits(ledger, opened, env),
+        limits=resource_limits(ledger, opened, env),
     )
     lock = locks.acquire(directory.lock, role="runner")
     try:
@@ -121,7 +107,29 @@ def _fork(
     return Opened(opened.attempt, pid, read_end)
 
 
-def _resource_limits(ledger: Ledger, opened: ev.AttemptOpened, env: dict[str, Any]) -> dict[str, list[int]]:
+def command_of(
+    ledger: Ledger, directory: AttemptDir, launch: Launch, opened: ev.AttemptOpened, *, env: dict[str, Any]
+) -> tuple[list[str], dict[str, str]]:
+    """The whole command line and environment: with its config home, and in its sandbox."""
+    captured: dict[str, str] = env.get("env", {})
+    private: dict[str, str] = {}
+    if launch.home is not None:
+        # Few programs need one, and shutil is slow to import.
+        from holdfast.runner.attempt import private_home
+
+        private = private_home.prepare(launch.home, captured)
+    variables = {**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)}
+    sandbox = ledger.task.spec.sandbox
+    if sandbox is None or opened.kind != "agent":
+        return launch.argv, variables
+    from holdfast.runner.attempt import sandboxed
+
+    return sandboxed.wrap(
+        ledger, launch, opened, spec=sandbox, directory=directory, captured=captured, env=variables
+    )
+
+
+def resource_limits(ledger: Ledger, opened: ev.AttemptOpened, env: dict[str, Any]) -> dict[str, list[int]]:
     """The resource limits captured at creation, with the task's memory limit for agents if that is lower."""
     captured: dict[str, list[int]] = env.get("limits", {})
     limit = ledger.task.spec.limits.memory_bytes
@@ -134,16 +142,10 @@ def _resource_limits(ledger: Ledger, opened: ev.AttemptOpened, env: dict[str, An
 
 def next_number(ledger: Ledger) -> int:
     """The next attempt number. Numbers of directories without an event are not reused."""
-    try:
-        names = os.listdir(ledger.packet.attempts)
-    except OSError:
-        names = []  # an agent removed it
-    heads = [name.partition("-")[0] for name in names if "-" in name]
-    on_disk = [int(head) for head in heads if head.isdecimal() and head.isascii() and len(head) < 10]
-    return max([ledger.task.last_number, *on_disk]) + 1
+    return max(ledger.task.last_number, load.last_number(ledger.packet)) + 1
 
 
-def _argv_record(ledger: Ledger, launch: Launch, cwd: str) -> dict[str, Any]:
+def argv_record(ledger: Ledger, launch: Launch, cwd: str) -> dict[str, Any]:
     """The content of argv.json: the command and the names of added variables, without their values."""
     return {
         "schema": "holdfast.argv/1",

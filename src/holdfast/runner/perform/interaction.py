@@ -12,6 +12,7 @@ from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.record import announce, redacted
 from holdfast.runner.plan.step import (
     AnswerRequest,
+    EndTakeover,
     ForgetRequest,
     Interrupt,
     LeaveMark,
@@ -43,13 +44,13 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
         )
     else:
         effect = redacted(step.effect, ledger.redact)
-        if request.verb in _ANSWERS:
+        if _is_answer(step):
             marks.put_aside(ledger.packet, request.id)
         if request.verb == "retry":
             effect = _open_run(context, request, effect)
         answer = ev.RequestApplied(request=request.id, verb=request.verb, by=request.by)
         _record(context, effect, answer)
-        if request.verb in _ANSWERS:
+        if _is_answer(step):
             # A person may have fixed what was missing: look for it again.
             context.memory.preflight_run, context.memory.start_failure = 0, None
         if request.verb == "applied":
@@ -60,6 +61,27 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
     for name in step.junk:
         atomic.remove(os.path.join(ledger.packet.inbox, name))
     _forget(context, step.name)
+
+
+def _is_answer(step: AnswerRequest) -> bool:
+    if step.request is None:
+        return False
+    hands_back = step.request.verb == "handback" and any(isinstance(e, ev.TaskMoved) for e in step.effect)
+    return hands_back or step.request.verb in _ANSWERS
+
+
+def end_takeover(context: Context, step: EndTakeover) -> None:
+    """Sweep by the marker alone: whoever held the processes is gone. Few are left, so this may block."""
+    from holdfast.runner.attempt import end_agents
+    from holdfast.runner.attempt.sweep import as_list
+
+    ledger, taken = context.ledger, context.ledger.task.open_takeover
+    assert taken is not None
+    killed = end_agents.end_takeover(ledger.packet, taken)
+    ledger.record(
+        ev.TakeoverEnded(attempt=step.number, how="lost", killed=tuple(as_list(killed, ledger.redact)))
+    )
+    failpoint("step.end_takeover")
 
 
 def _record(context: Context, events: tuple[ev.Event, ...], *more: ev.Event) -> None:

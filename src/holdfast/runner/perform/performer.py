@@ -23,6 +23,7 @@ HANDLERS: dict[type[Any], tuple[str, str]] = {
     steps.Journal: ("record", "journal"),
     steps.Interrupt: ("interaction", "interrupt"),
     steps.AnswerRequest: ("interaction", "answer_request"),
+    steps.EndTakeover: ("interaction", "end_takeover"),
     steps.ForgetRequest: ("interaction", "forget_request"),
     steps.SaveContext: ("interaction", "save_context"),
     steps.PostNotice: ("interaction", "post_notice"),

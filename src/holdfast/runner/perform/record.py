@@ -27,7 +27,7 @@ _LEVELS = {
 #: A shorter wait for a limit is no news.
 _LONG_WAIT_S = 60.0
 #: Fields of events that may quote a file, a command line or an agent.
-_TEXTS = ("reason", "interrupt", "detail")
+_TEXTS = ("reason", "interrupt", "detail", "diff")
 
 
 def journal(context: Context, step: Journal) -> None:

@@ -100,6 +100,10 @@ class PendingRequest(Record):
     #: Of a retry that changes the spec: the changes, or why they are not possible.
     amended: tuple[dict[str, Any], ...] = ()
     objection: str = ""
+    #: Whether a person still has the session that the journal says is taken over.
+    is_taken_over: bool = False
+    #: Of a takeover: whether the command that asks for it is still there.
+    is_claimed: bool = False
 
 
 class WorkspaceFacts(Record):
@@ -191,5 +195,7 @@ class Facts(Record):
     #: Whether `_task.done` is written.
     is_closed: bool = False
     chore_result: ChoreResult | None = None
+    #: Whether a person still has the session that the journal says is taken over.
+    is_taken_over: bool = False
     #: How to log in, for agents whose attempt ended for lack of it.
     logins: dict[str, str] = {}

@@ -12,7 +12,7 @@ from holdfast.model.task import Task
 from holdfast.runner.plan import start
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move, plan_interrupt
-from holdfast.runner.plan.step import EndTask, IntendStop, Leave, Report, Step, Watch
+from holdfast.runner.plan.step import EndTakeover, EndTask, IntendStop, Leave, Report, Step, Watch
 
 #: A queued task that waited longer than this continues through the queue.
 _LONG_WAIT_S = 60.0
@@ -64,6 +64,8 @@ def _plan_by_status(task: Task, facts: Facts, now: Now) -> Step:
         case Status.QUEUED:
             return Leave(reason=str(task.status))
         case Status.INTERRUPTED:
+            if task.open_takeover is not None and not facts.is_taken_over:
+                return EndTakeover(number=task.open_takeover.attempt)
             return Leave(reason=str(task.status)) if facts.memory.is_reported else Report()
         case Status.COMPLETED | Status.FAILED | Status.ABANDONED | Status.KILLED:
             return Leave(reason=str(task.status)) if facts.is_closed else EndTask()

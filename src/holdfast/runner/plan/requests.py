@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.runner.plan import repair
 from holdfast.runner.plan.facts import Facts, PendingRequest
 from holdfast.runner.plan.moves import ask, moved_event
-from holdfast.runner.plan.step import AnswerRequest, ForgetRequest, Interrupt, Step
+from holdfast.runner.plan.step import AnswerRequest, EndTakeover, ForgetRequest, Interrupt, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ def plan_answer(task: Task, facts: Facts, pending: PendingRequest) -> Step:
         return AnswerRequest(name=name, request=None, refusal=f"{request}{more}", junk=pending.junk)
     if request_id in task.requests:
         return AnswerRequest(name=name, request=request)  # applied before; only the answer is missing
+    taken = task.open_takeover
+    if taken is not None and not pending.is_taken_over and request.verb != "handback":
+        return EndTakeover(number=taken.attempt)  # first: what it left running must not meet the next agent
     try:
         return _apply(task, facts, pending, request)
     except RequestRefused as error:
@@ -52,7 +55,11 @@ def _apply(task: Task, facts: Facts, pending: PendingRequest, request: Request) 
         if not isinstance(step, Interrupt):
             return step
         return AnswerRequest(name=name, request=request, effect=step.events)
+    if pending.is_taken_over and request.verb in _NOT_WHILE_TAKEN and task.open_takeover is not None:
+        raise RequestRefused(_taken_words(task.open_takeover))
     effect = handler(task, request)
+    if request.verb == "takeover" and not pending.is_claimed:
+        raise RequestRefused("the command that asked for it is gone")
     if pending.objection:
         raise RequestRefused(pending.objection)
     if pending.amended:
@@ -166,6 +173,58 @@ def _applied(task: Task, request: Request) -> tuple[ev.Event, ...]:
     )
 
 
+def _takeover(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    """A person goes on in the agent's session; the command that asks holds its locks."""
+    _check_not_ended(task)
+    if task.interrupted is None:
+        raise RequestRefused(f"it is {task.status}, not interrupted")
+    number, stage = request.args.get("attempt"), _text(request, "stage") or ""
+    if not isinstance(number, int) or number <= task.last_number or task.stage_spec(stage) is None:
+        raise RequestRefused("its attempts or stages have changed meanwhile")
+    return (
+        ev.TakeoverStarted(
+            attempt=number,
+            attempt_id=_text(request, "attempt_id") or "",
+            stage=stage,
+            agent=_text(request, "agent") or "",
+            session_id=_text(request, "session_id") or "",
+            by=request.by,
+            request=request.id,
+        ),
+    )
+
+
+def _handback(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    """The person's program has ended: the agent goes on, or the task stays interrupted."""
+    taken, ended, args = task.takeover, task.takeover_ended, request.args
+    if taken is None or taken.attempt != args.get("attempt") or task.interrupted is None:
+        raise RequestRefused("it is not taken over any more")
+    if ended is not None and ended.request != request.id:
+        raise RequestRefused(f"its takeover has ended already: {ended.how}")
+    keeps = args.get("keep") is True or task.interrupted.approval is not None
+    count, code, killed = args.get("files"), args.get("exit_code"), args.get("killed")
+    end = ev.TakeoverEnded(
+        attempt=taken.attempt,
+        how="kept" if keeps else "handed_back",
+        exit_code=code if isinstance(code, int) else None,
+        exit_signal=_text(request, "exit_signal"),
+        files=count if isinstance(count, int) else 0,
+        diff=_text(request, "diff") or "",
+        killed=tuple(killed) if isinstance(killed, list) else (),  # pyright: ignore[reportUnknownArgumentType]
+        by=request.by,
+        request=request.id,
+    )
+    if keeps:
+        return (end,)
+    onward = _continue(task, request, reason=f"handed back by {request.by}", answer=_text(request, "message"))
+    # A record that was torn after its first event is completed.
+    return (*repair.by_person(task), *(() if ended is not None else (end,)), onward)
+
+
+def _taken_words(taken: ev.TakeoverStarted) -> str:
+    return f"{taken.by or 'a person'} has taken over its session, and hands it back by ending {taken.agent}"
+
+
 def _check_queued(task: Task) -> None:
     if task.status is not Status.QUEUED:
         raise RequestRefused(f"it is {task.status}, not queued")
@@ -264,4 +323,8 @@ _EFFECTS: dict[str, Callable[[Task, Request], tuple[ev.Event, ...]]] = {
     "reject": _reject,
     "done": _done,
     "applied": _applied,
+    "takeover": _takeover,
+    "handback": _handback,
 }
+#: A person has the session: these wait for the end of the takeover.
+_NOT_WHILE_TAKEN = frozenset({"stop", "resume", "approve", "reject", "takeover"})

@@ -57,6 +57,12 @@ class AnswerRequest(Record):
     junk: tuple[str, ...] = ()
 
 
+class EndTakeover(Record):
+    """A person's takeover was lost: end what it left running, and record its end."""
+
+    number: int
+
+
 class ForgetRequest(Record):
     """Remove a request that was answered before."""
 
@@ -241,6 +247,7 @@ Step = (
     | Journal
     | Interrupt
     | AnswerRequest
+    | EndTakeover
     | ForgetRequest
     | SaveContext
     | PostNotice

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.model.events import TakeoverEnded
+
 #: Maximum number of changed files listed.
 _CHANGES = 40
 
@@ -32,6 +34,8 @@ def pre_work(reasons: Sequence[str]) -> str:
 
 def answer(task: Task) -> list[str]:
     """What was asked, and a person's answer or message; empty if there is none."""
+    if task.handback is not None:
+        return _handed_back(task, task.handback)
     last = task.answers[-1] if task.answers else None
     if last is None or last.answer != (task.answer or ""):
         return [f"A person answered:\n\n{task.answer}"] if task.answer else []
@@ -45,6 +49,22 @@ def answer(task: Task) -> list[str]:
         else "A person resumed the task without a message."
     )
     return [f"{asked}\n\n{last.question}", told]
+
+
+def _handed_back(task: Task, ended: TakeoverEnded) -> list[str]:
+    """A person has worked in the session, in which the agent does not see that it was not holdfast."""
+    parts = [
+        "Meanwhile a person took over this session: they talked to you here and may have changed files by "
+        "hand. Now you work alone again: continue the task."
+    ]
+    if ended.files:
+        files = "1 file" if ended.files == 1 else f"{ended.files} files"
+        parts.append(f"What changed in the workspace during that time ({files}):\n\n{ended.diff}".rstrip())
+    elif ended.how == "lost":
+        parts[0] += " Their connection was lost, so check the current state of your files first."
+    if task.answer:
+        parts.append(f"Their message:\n\n{task.answer}")
+    return parts
 
 
 def resume_message(

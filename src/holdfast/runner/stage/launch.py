@@ -79,7 +79,7 @@ def prepare(
 ) -> Launch:
     """Write the prompt into the attempt's directory and build the command line."""
     text = prompts.for_mode(ledger, ledger.task.stage_state(stage.name), opened.mode, prompt)
-    spec = _launch_spec(ledger, adapter, directory, opened, stage=stage, env=env)
+    spec = launch_spec(ledger, adapter, directory, opened, stage=stage, env=env)
     system = prompts.system_prompt(ledger, stage, opened)
     if system and adapter.capabilities.appends_system_prompt:
         atomic.write(directory.system_prompt, system, durable=False)
@@ -92,7 +92,7 @@ def prepare(
     return adapter.resume(spec) if opened.mode == "resume" else adapter.launch(spec)
 
 
-def _launch_spec(
+def launch_spec(
     ledger: Ledger,
     adapter: Adapter,
     directory: AttemptDir,
@@ -101,6 +101,7 @@ def _launch_spec(
     stage: StageSpec,
     env: dict[str, Any],
 ) -> LaunchSpec:
+    """What the adapter has to know, but for the prompt."""
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = {**task.options, **stage.options}
     limits, spent_usd = ledger.task.spec.limits, ledger.task.run_usage.cost_usd or 0.0

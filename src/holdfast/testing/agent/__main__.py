@@ -71,6 +71,10 @@ def main(argv: list[str]) -> NoReturn:
         out.line(message, 2)
         dialect.result(subtype="error_during_execution", errors=[message])
         os._exit(1)
+    if line.interactive:
+        from holdfast.testing.agent import person  # tests of `holdfast takeover`
+
+        person.talk(session)
     prompt = line.prompt if line.prompt is not None else _read_stdin(out)
     try:
         session.begin_process(argv=argv, prompt=prompt, is_resume=is_resume)

@@ -14,6 +14,8 @@ Plays a scenario file in place of a coding-agent CLI. Without PROMPT, stdin is r
                       $XDG_STATE_HOME/scripted-agent, else ~/.local/state/scripted-agent)
   --model NAME        the model to report
   --dialect NAME      stream-json (default) or text
+  --interactive       with --resume: for a person, who types lines (`!COMMAND` runs it,
+                      `exit` ends it)
   --help              this text
 """
 
@@ -41,6 +43,7 @@ class CommandLine:
         self.resume = options.get("--resume")
         self.state_dir = options.get("--state-dir")
         self.model = options.get("--model")
+        self.interactive = "--interactive" in options
         self.dialect = options.get("--dialect", "stream-json")
 
 
@@ -55,6 +58,9 @@ def _split(argv: list[str]) -> tuple[dict[str, str], list[str]]:
             words.append(word)
         else:
             name, has_value, value = word.partition("=")
+            if name == "--interactive":
+                options[name] = "yes"
+                continue
             if name not in OPTIONS:
                 raise UsageError(f"unknown option {name}\n\n{USAGE}")
             if not has_value:

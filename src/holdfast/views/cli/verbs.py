@@ -20,6 +20,7 @@ SECTIONS = {
         "wait",
         "digest",
         "attach",
+        "takeover",
         "top",
         "stop",
         "interrupt",

@@ -17,7 +17,7 @@ from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.next_action import Step
 from holdfast.model.record import Record
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import load, runner_gone
+from holdfast.packet import load, runner_gone, takeover
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.views.text import describe
@@ -133,6 +133,11 @@ class Detail:
     def runner_gone(self) -> bool | None:
         """Whether it should have a runner and has none; None if the lock cannot be checked."""
         return runner_gone.for_display(self.packet, self.manifest["status"])
+
+    @cached_property
+    def is_taken_over(self) -> bool:
+        """Whether a person has its session now."""
+        return takeover.is_held(self.packet, self.manifest)
 
     @property
     def shown(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from holdfast import clock
 from holdfast.model import concerns as objections
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import DOWN_COMMAND, ENDS, Status
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,3 +156,17 @@ def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
         return f"{task_id} was interrupted by '{DOWN_COMMAND}'; {resume.as_hint()}"
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     return f"{task_id} {how}: {interrupt.get('reason') or manifest['status_reason']}"
+
+
+def takeover(manifest: dict[str, Any], *, is_held: bool) -> list[str]:
+    """`taken over by ada at 12:00:01; handed back at 12:10:00, 1 file changed`; nothing if it never was."""
+    taken: dict[str, Any] | None = manifest.get("takeover")
+    if not taken:
+        return []
+    by, ended = taken.get("by") or "somebody", taken.get("ended")
+    begin = f"taken over by {by} at {amounts.second(str(taken.get('at')))}"
+    if not ended:
+        return [f"{begin}; {by} has its session now" if is_held else f"{begin}; lost"]
+    how = {"handed_back": "handed back", "kept": "ended", "lost": "lost"}.get(ended.get("how"), "ended")
+    files = f", {amounts.plural(ended['files'], 'file')} changed" if ended.get("files") else ""
+    return [f"{begin}; {how} at {amounts.second(str(ended.get('at')))}{files}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 
 from rich.text import Text
@@ -131,6 +132,7 @@ class TopApp(App[None]):
         Binding("x", "reject", "Reject", show=False),
         Binding("r", "retry", "Retry"),
         Binding("t", "attach", "Attach", show=False),
+        Binding("T", "take_over", "Take over", show=False),
         Binding("question_mark", "help", "Help"),
     ]
 
@@ -281,14 +283,23 @@ class TopApp(App[None]):
 
     def action_attach(self) -> None:
         """Follow the task in the whole terminal."""
-        if (task_id := self._task_id) is None:
-            return
+        if (task_id := self._task_id) is not None:
+            self._lend_terminal("attach", "--no-tmux", "--stay", task_id)
+
+    def action_take_over(self) -> None:
+        """Go on in the agent's own program, in the whole terminal."""
+        if (task_id := self._task_id) is not None and self._lend_terminal("takeover", task_id):
+            self.notify(f"{task_id} was not taken over", severity="warning", markup=False)
+
+    def _lend_terminal(self, *argv: str) -> int:
+        """Run a command of ours in the terminal. Returns its exit status."""
         with self.suspend():
-            subprocess.run(
-                own_python.command("holdfast", "attach", "--no-tmux", "--stay", task_id),
-                check=False,
-            )
+            command = own_python.command("holdfast", *argv)
+            done = subprocess.run(command, env={**os.environ, "HOLDFAST_HOME": self._home.path}, check=False)
+            if done.returncode and argv[0] == "takeover":
+                input("Enter goes back: ")  # or what it said would be gone
         self.refresh()
+        return done.returncode
 
     def action_help(self) -> None:
         """All keys of this screen."""

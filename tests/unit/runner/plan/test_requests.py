@@ -11,7 +11,7 @@ from holdfast.model import events as ev
 from holdfast.model.request import REQUESTS
 from holdfast.model.spec import PipelineSpec, QueueSpec, StageSpec
 from holdfast.runner.plan.facts import PendingRequest, PreparedInterrupt
-from holdfast.runner.plan.step import AnswerRequest, ForgetRequest, LeaveMark, PostNotice, Step
+from holdfast.runner.plan.step import AnswerRequest, EndTakeover, ForgetRequest, LeaveMark, PostNotice, Step
 from tests.support.planning import asking, memory, moved, next_step, request
 from tests.support.story import Story
 
@@ -20,7 +20,8 @@ LENSES = tuple(StageSpec(name=name, agent="a", group="g") for name in ("one", "t
 
 
 def answer(story: Story, verb: str, **args: Any) -> Step:
-    return next_step(story, request=request(verb, **args))
+    # Whoever asks for a takeover is there, and so is whoever has the session.
+    return next_step(story, request=request(verb, **args).evolve(is_claimed=True, is_taken_over=True))
 
 
 def applied(verb: str, *effect: ev.Event, **args: Any) -> AnswerRequest:
@@ -302,6 +303,25 @@ def test_a_request_that_was_answered_is_only_forgotten(verb: str) -> None:
     assert answer(story, verb) == ForgetRequest(name="R.json")
 
 
+TAKEOVER = {"attempt": 2, "stage": "a_run"}
+
+
+def taken_over() -> Story:
+    story = interrupted()
+    story.tell(
+        ev.TakeoverStarted(
+            attempt=2,
+            attempt_id="a",
+            stage="a_run",
+            agent="claude",
+            session_id="i",
+            by="ada",
+            request="Q",
+        )
+    )
+    return story
+
+
 SITUATIONS: dict[str, tuple[Story, dict[str, Any]]] = {
     "start": (queued(), {}),
     "stop": (Story(), {}),
@@ -312,6 +332,8 @@ SITUATIONS: dict[str, tuple[Story, dict[str, Any]]] = {
     "reject": (awaiting_approval(), {}),
     "done": (queued(), {}),
     "applied": (Story().move("killed"), {"how": "patch"}),
+    "takeover": (interrupted(), {**TAKEOVER, "attempt_id": "a", "agent": "claude", "session_id": "i"}),
+    "handback": (taken_over(), {"attempt": 2, "message": "go on"}),
 }
 
 
@@ -338,3 +360,48 @@ def test_a_request_whose_record_was_torn_is_applied_again_as_a_whole(story: Stor
     assert len(step.effect) == 2
     story.tell(step.effect[0])
     assert answer(story, verb) == step
+
+
+# ── takeovers ──
+
+
+@pytest.mark.parametrize("verb", ["resume", "stop", "takeover"])
+def test_while_a_person_has_the_session_the_task_is_left_alone(verb: str) -> None:
+    args = TAKEOVER if verb == "takeover" else {}
+    step = answer(taken_over(), verb, **args)
+    assert isinstance(step, AnswerRequest)
+    assert step.refusal is not None
+    assert step.refusal.startswith("ada has taken over its session")
+
+
+@pytest.mark.parametrize("verb", ["resume", "stop", "takeover"])
+def test_a_lost_takeover_is_ended_before_anything_else(verb: str) -> None:
+    story = taken_over()
+    assert next_step(story, request=request(verb)) == EndTakeover(number=2)
+    assert next_step(story) == EndTakeover(number=2)
+    story.tell(ev.TakeoverEnded(attempt=2, how="lost"))
+    assert not isinstance(next_step(story, request=request(verb)), EndTakeover)
+
+
+def test_a_hand_back_whose_record_was_torn_is_completed() -> None:
+    story = taken_over()
+    step = answer(story, "handback", attempt=2, message="go on")
+    assert isinstance(step, AnswerRequest)
+    ended, onward = step.effect
+    assert isinstance(ended, ev.TakeoverEnded)
+    story.tell(ended)
+    assert answer(story, "handback", attempt=2, message="go on") == step.evolve(effect=(onward,))
+
+
+def test_a_takeover_whose_command_is_gone_is_refused() -> None:
+    step = next_step(interrupted(), request=request("takeover", **TAKEOVER))
+    assert isinstance(step, AnswerRequest)
+    assert step.refusal == "the command that asked for it is gone"
+
+
+def test_a_hand_back_that_keeps_the_task_only_records_the_end() -> None:
+    step = answer(taken_over(), "handback", attempt=2, keep=True)
+    assert isinstance(step, AnswerRequest)
+    (ended,) = step.effect
+    assert isinstance(ended, ev.TakeoverEnded)
+    assert ended.how == "kept"

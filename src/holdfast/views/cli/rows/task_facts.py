@@ -45,6 +45,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *named_rows("items", [item.text for item in task.items]),
         *_acceptance(manifest),
         *_applied(manifest),
+        *named_rows("takeover", describe.takeover(manifest, is_held=task.is_taken_over)),
         *named_rows("note", manifest.get("notes") or []),
         *named_rows("amended", [amendment.as_text(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),

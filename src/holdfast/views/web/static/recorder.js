@@ -6,6 +6,7 @@ const LEFT = 132, RIGHT = 20, LANE = 40, MARKS = 34, AXIS = 26, FOLD = 46, GHOST
 const MARK = {
   crash: ["✕", "bad", "crash"], hang: ["◼", "bad", "hang"], resume: ["↻", "go", "resumed"], adopt: ["⇄", "warn", "taken over by a new runner"],
   sweep: ["⌫", "quiet", "swept"], limit: ["▲", "warn", "limit"], gate: ["◆", "done", "gate"], request: ["●", "ask", "request"],
+  takeover: ["☻", "ask", "takeover by a person"],
 };
 
 export function words(mark) {
@@ -16,6 +17,7 @@ export function words(mark) {
   if (mark.kind === "gate") parts.push(mark.passed ? `${mark.stage}: passed` : `${mark.stage}: refused by ${mark.failed}`);
   if (mark.kind === "request") parts.push(`${mark.verb}${mark.by ? ` by ${mark.by}` : ""}${mark.refused ? " (refused)" : ""}`);
   if (mark.kind === "limit" && mark.limit) parts.push(mark.limit);
+  if (mark.kind === "takeover") parts.push(`${String(mark.how).replace("_", " ")}${mark.by ? ` by ${mark.by}` : ""}`);
   if (mark.detail) parts.push(mark.detail);
   return plain(parts.join(": "));
 }
