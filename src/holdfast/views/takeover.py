@@ -144,9 +144,13 @@ class Takeover:
             raise
 
     def run(self) -> Ended:
-        """Let the person work, until the program has ended and what it left was swept."""
+        """Let the person work, until the program has ended and what it left was swept.
+
+        From then on, Ctrl-C is ignored: some programs end after the third one, and a fourth must not keep the
+        task from being handed back.
+        """
         saved = termios.tcgetattr(0)
-        before = {number: signal.getsignal(number) for number in _HANDLED}
+        before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
         lost: list[int] = []
 
         def lose(number: int, _: object) -> None:
@@ -211,12 +215,9 @@ class Takeover:
             self._control = -1
 
 
-_HANDLED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTTOU, signal.SIGHUP, signal.SIGTERM)
-
-
 def _restore(saved: list[Any], *, was_killed: bool) -> None:
     try:
-        termios.tcsetattr(0, termios.TCSADRAIN, saved)
+        termios.tcsetattr(0, termios.TCSAFLUSH, saved)
         if was_killed:
             os.write(1, _TO_NORMAL)
     except (OSError, termios.error):

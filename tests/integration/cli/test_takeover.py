@@ -127,6 +127,15 @@ def test_keep_leaves_the_task_interrupted_and_a_resume_tells_the_agent() -> None
     assert "go on" in prompt
 
 
+def test_ctrl_c_after_the_program_does_not_keep_the_task_from_the_agent() -> None:
+    task = at_work()
+    with taken(task, "-m", "thanks") as terminal:
+        terminal.press("!sleep 0.3; kill -9 $PPID\n")
+        terminal.type_until_ended("\x03", every_s=0.02, within_s=30)
+        assert terminal.finish() == 0
+    task.wait_for("completed")
+
+
 def test_an_interrupted_task_is_taken_over_and_ctrl_d_keeps_it_so() -> None:
     task = at_work()
     assert task.ask("interrupt", "-m", "which one?").returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from holdfast import paths
@@ -104,11 +105,14 @@ def _message(values: dict[str, Any], ended: Ended, agent: str) -> tuple[str | No
     if values["keep"] or values["message"] is not None:
         return values["message"], values["keep"]
     out.talk("Message for the agent (Enter: none, Ctrl-D: leave the task interrupted):")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return input("> ").strip() or None, False
     except (EOFError, KeyboardInterrupt):
         out.talk("")
         return None, True
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _stays(packet: Packet) -> str:
