@@ -237,7 +237,9 @@ def holding(task: Task, terminal: Terminal) -> tuple[int, int, int]:
     terminal.read_until("done: !trap")
     (holder,) = (pid for pid in process.children(terminal.pid) if process.name(pid) == "holdfast-take")
     (program,) = (pid for pid in marked(task) if "holdfast.testing.agent" in process.command_line(pid))
-    (left,) = (pid for pid in marked(task) if process.command_line(pid) == "sleep 600")
+    (left,) = eventually(
+        lambda: [pid for pid in marked(task) if process.command_line(pid) == "sleep 600"], what="it sleeps"
+    )
     return holder, program, left
 
 
