@@ -617,6 +617,7 @@ SCENARIOS = (
         0,
         check=delivered.check_pushed,
         is_short=False,
+        only=("pr.", "commits.", "quality.", "clean_room.", "worktree."),
     ),
     Scenario(
         "amend",
@@ -626,6 +627,7 @@ SCENARIOS = (
         None,
         check=delivered.check_amended,
         is_short=False,
+        only=("requests.", "inbox.", "journal.", "step."),
     ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
