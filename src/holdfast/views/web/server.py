@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from itertools import count
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -31,13 +32,29 @@ _CONNECTIONS, _HEAD_S = 256, 10.0
 class Protocol(H11Protocol):
     """Closes connections beyond a number, and those that send nothing."""
 
+    #: In the order in which they came.
+    _numbers = count()
+    number = 0
+
     def connection_made(self, transport: Any) -> None:
-        """Count it, and give it a deadline."""
-        if len(self.connections) >= _CONNECTIONS:
+        """Count it, and give it a deadline. It may take the place of one that has sent nothing so far."""
+        if len(self.connections) >= _CONNECTIONS and not self._make_room():
             transport.abort()
             return
+        self.number = next(Protocol._numbers)
         super().connection_made(transport)
         self.loop.call_later(_HEAD_S, self._close_if_silent)
+
+    def _make_room(self) -> bool:
+        """Close the oldest connection that is silent; False if all of them have asked for something."""
+        known: Any = self.connections
+        silent: list[Any] = [each for each in known if each.cycle is None]
+        if not silent:
+            return False
+        oldest = min(silent, key=lambda each: each.number)
+        self.connections.discard(oldest)  # at once: the loop tells it later
+        oldest.transport.abort()
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """One that was refused was never counted."""
