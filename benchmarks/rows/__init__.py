@@ -25,6 +25,8 @@ ROWS = {
     11: ("scale", "many_tasks"),
     12: ("changes", "changes"),
     13: ("mcp", "first_answer"),
+    14: ("views", "top"),
+    15: ("views", "serve"),
 }
 
 

@@ -67,15 +67,15 @@ def _are_gone(root: str) -> bool:
 
 
 def _board(page: Page) -> None:
-    page.set_viewport_size({"width": _WIDTH, "height": 640})
+    page.set_viewport_size({"width": _WIDTH, "height": 700})
     page.locator("tr", has_text="Which table should I migrate").wait_for()
     _save(page, "board")
 
 
 def _recorder(page: Page, base: str) -> None:
-    page.goto(f"{base}/task/{tasks.SHOWN}?tab=diff")
-    page.locator(".split .add").first.wait_for()
-    page.set_viewport_size({"width": _WIDTH, "height": 860})
+    page.goto(f"{base}/task/{tasks.SHOWN}")
+    page.locator(".lines .line").first.wait_for()
+    page.set_viewport_size({"width": _WIDTH, "height": 728})
     _save(page, "flight-recorder")
 
 

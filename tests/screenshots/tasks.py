@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 
@@ -71,13 +70,13 @@ def _working() -> None:
         ("deps", "Upgrade the dependencies", "npm test: 212 of 340 passed", 88_000, 0.97),
         ("flaky-test", "Make test_login stable", "running it 200 times", 12_000, 0.11),
     ):
-        scenario = _usage(Scenario(), tokens, cost).say(says).tool("Bash", command="sleep 600")
+        scenario = _usage(Scenario(), tokens, cost).say(says).hang()
         task = Task.play(scenario, "--id", name, "--name", title, prompt=title)
         task.wait_for_log(says)
 
 
 def _pipeline() -> None:
-    """A brief, an implementation that is killed once and refused once, and a review."""
+    """A brief, an implementation that is killed once, and a review."""
     project = Repo(os.path.join(workspace(), "shop"))
     project.write("shop.py", _BEFORE)
     project.write("test_shop.py", "from shop import total\n\nassert total([1, 2]) == 3.57\n")
@@ -107,5 +106,4 @@ def _pipeline() -> None:
     task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", SHOWN))
     task.wait_for_log("adding the tax", within_s=60)
     os.kill(task.agent_pid(), signal.SIGKILL)
-    manifest = task.wait_for("completed", within_s=90)
-    assert json.dumps(manifest)
+    task.wait_for("completed", within_s=90)
