@@ -107,7 +107,7 @@ conformance-smoke: conformance-setup  ## The four most telling scenarios, and on
 conformance-setup: setup  ## Install the pinned CLIs (npm, 1.7 GB)
 	@$(BIN)/python -m tests.conformance.install
 
-mcp-setup: setup  ## Install the official MCP clients and axe-core for tests
+mcp-setup: setup  ## Install MCP clients and axe-core for tests
 	@$(BIN)/python -m tests.support.mcp_setup
 
 screenshots: setup  ## Write the pictures of the README

@@ -251,3 +251,17 @@ def test_files_that_exist_stdout_and_mistakes() -> None:
     assert missing.returncode == 2
     assert "no such directory" in missing.stderr
     assert holdfast("share", "nosuch").returncode == 3
+
+
+def test_a_file_can_be_replayed() -> None:
+    task = Task.shell(f"echo early; {kin.WAIT} sleep 2; echo late", "--id", "it")
+    task.wait_for_log("early")
+    kin.go()
+    task.wait_for("completed")
+    with from_file(shared("it"), "share-replay") as (page, _):
+        page.locator(".lines").get_by_text("late").wait_for()
+        page.locator(".slider").fill("1")
+        page.locator(".replay").wait_for()
+        page.locator(".lines").get_by_text("late").wait_for(state="detached")
+        page.get_by_role("button", name="Leave the replay").first.click()
+        page.locator(".lines").get_by_text("late").wait_for()
