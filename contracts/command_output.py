@@ -26,7 +26,7 @@ from holdfast.model import history
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import PipelineSpec, StageSpec
 from holdfast.packet.fan_out import ItemFacts
-from holdfast.views.facts import detail
+from holdfast.views.facts import detail_records
 from holdfast.views.facts.diff import Diff
 from holdfast.views.facts.packet_files import PacketFile
 
@@ -552,22 +552,22 @@ _DETAIL = of_fields(
         "elapsed_s": POSITIVE,
         "progress_at": or_null(AT),
         "manifest": {**MANIFEST, "description": "manifest.json, with runner_gone"},
-        "stages": {"type": "array", "items": of_record(detail.Stage)},
+        "stages": {"type": "array", "items": of_record(detail_records.Stage)},
         "attempts": {"type": "array", "items": of_record(history.Execution)},
         "gates": {"type": "array", "items": of_record(history.Gate)},
         "items": {"type": "array", "items": of_record(ItemFacts)},
-        "budgets": {"type": "array", "items": of_record(detail.Budget)},
+        "budgets": {"type": "array", "items": of_record(detail_records.Budget)},
         "interrupts": {"type": "array", "items": of_record(history.Interrupt)},
         "question": or_null(of_record(history.Interrupt)),
-        "queue": or_null(of_record(detail.QueuePosition)),
-        "worktree": or_null(of_record(detail.Worktree)),
+        "queue": or_null(of_record(detail_records.QueuePosition)),
+        "worktree": or_null(of_record(detail_records.Worktree)),
         "changed": {
             "enum": ["", "worktree", "in_place"],
             "description": "where there are changes to look at",
         },
         "runner": {**TEXT, "description": "why it has no runner; empty if it needs none or has one"},
-        "leftovers": {"type": "array", "items": of_record(detail.Leftover)},
-        "next": of_record(detail.Advice),
+        "leftovers": {"type": "array", "items": of_record(detail_records.Leftover)},
+        "next": of_record(detail_records.Advice),
         "files": {"type": "array", "items": of_record(PacketFile)},
         "files_left_out": COUNT,
     }

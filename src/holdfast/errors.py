@@ -44,6 +44,8 @@ The command line raises no TaskFailed: how the task ended is its exit status. Th
 
 from __future__ import annotations
 
+import sys
+
 
 class HoldfastError(Exception):
     """holdfast could not do what was requested."""
@@ -58,6 +60,13 @@ class HoldfastError(Exception):
         self.details = details
         if hint:
             self.hint = hint
+
+
+def print_error(error: HoldfastError) -> None:
+    """Print an error and its hint to stderr; for programs that are not the command line."""
+    print(f"error: {error}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
 
 
 class UsageError(HoldfastError):

@@ -24,7 +24,7 @@ else:
 ATTEMPT_VARIABLES = frozenset(
     {"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT", "HOLDFAST_ANSWER"}
 )
-#: Starts are remembered this long. If so many keepers in a row died before they had worked, `status` says so.
+#: Time that starts are remembered. Keepers in a row that died before they had worked: then `status` says so.
 STARTS_WINDOW_S = 600.0
 FAILURES_SHOWN = 5
 #: Time limit for the service manager's start command.

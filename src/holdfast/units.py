@@ -1,4 +1,4 @@
-"""Sizes, as users write them."""
+"""Sizes, as users write and read them; and counts."""
 
 from __future__ import annotations
 
@@ -27,3 +27,11 @@ def size_text(count: int) -> str:
         size /= 1024
         units.pop(0)
     return f"{size:.4g} {units[0]}"
+
+
+def plural(count: float, noun: str) -> str:
+    """`1 attempt`, `2 attempts`, `0 retries`."""
+    number = f"{count:g}" if isinstance(count, float) else str(count)
+    if count == 1:
+        return f"{number} {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Home, Packet
 
 
-class Work(Record):
-    """What a task of the fan-out is for."""
+class ItemTask(Record):
+    """A task that the fan-out creates."""
 
     shared: TaskSpec
     title: str
@@ -46,7 +46,7 @@ def packet_of(parent: Packet, row: Row) -> Packet:
     return parent.home.packet(row.task)
 
 
-def look(parent: Packet, row: Row) -> Child | None:
+def read_child(parent: Packet, row: Row) -> Child | None:
     """The task of an item; None if it does not exist. One that was removed or archived has ended."""
     packet = packet_of(parent, row)
     if not os.path.isdir(packet.path):
@@ -64,7 +64,7 @@ def look(parent: Packet, row: Row) -> Child | None:
     return Child(status=task.status, is_settled=True, run=task.run, reason=task.reason)
 
 
-def make(parent: Packet, task_id: str, work: Work) -> None:
+def create_task(parent: Packet, task_id: str, item_task: ItemTask) -> None:
     """Create a task of the fan-out in the queue. Safe to run again after a kill.
 
     Raises NotPossible if another task has its id.
@@ -72,18 +72,18 @@ def make(parent: Packet, task_id: str, work: Work) -> None:
     home, packet = parent.home, parent.home.packet(task_id)
     if not os.path.isdir(packet.path):
         env = _environment(parent)
-        title = Redactor(env.get("env", {}), work.shared.env)(work.title)
-        child = work.shared.evolve(
+        title = Redactor(env.get("env", {}), item_task.shared.env)(item_task.title)
+        child = item_task.shared.evolve(
             task_id=task_id,
             task_name=short_name(title),
             goal=title,
-            labels={**work.shared.labels, LABEL: parent.task_id},
+            labels={**item_task.shared.labels, LABEL: parent.task_id},
             parent=parent.task_id,
             base=task_worktree.branch_of(parent),
-            limits=_part(work.shared.limits, work.part),
+            limits=_part(item_task.shared.limits, item_task.part),
         )
         create.create(
-            home, child, prompt=work.prompt.encode("utf-8", "replace"), env=env, status=Status.QUEUED
+            home, child, prompt=item_task.prompt.encode("utf-8", "replace"), env=env, status=Status.QUEUED
         )
         failpoint("fanout.created")
     elif load.fold(packet).spec.parent != parent.task_id:

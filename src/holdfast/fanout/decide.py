@@ -73,9 +73,9 @@ def next_step(items: tuple[PlanItem, ...], record: FanOut, children: Mapping[str
             continue
         child = children.get(item.id)
         if child is None:
-            step = _before(item, state)
+            step = _without_task(item, state)
         else:
-            step = _after(item, record, child)
+            step = _with_task(item, record, child)
         if isinstance(step, Merge):
             merging = merging or step  # tasks that can start come first: a merge takes long
         elif step is not None:
@@ -85,7 +85,7 @@ def next_step(items: tuple[PlanItem, ...], record: FanOut, children: Mapping[str
     return Wait() if OPEN in state.values() else Finish()
 
 
-def _before(item: PlanItem, state: Mapping[str, str]) -> Step | None:
+def _without_task(item: PlanItem, state: Mapping[str, str]) -> Step | None:
     """An item without a task: it starts once everything that it depends on is merged."""
     lost = next((name for name in item.depends_on if state[name] == LEFT_OUT), None)
     if lost is not None:
@@ -93,7 +93,7 @@ def _before(item: PlanItem, state: Mapping[str, str]) -> Step | None:
     return Create(item=item.id) if all(state[name] == MERGED for name in item.depends_on) else None
 
 
-def _after(item: PlanItem, record: FanOut, child: Child) -> Step | None:
+def _with_task(item: PlanItem, record: FanOut, child: Child) -> Step | None:
     if not child.is_settled or child.status not in ENDS:
         return None
     if child.is_gone:

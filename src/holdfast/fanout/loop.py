@@ -6,11 +6,10 @@ Every step is safe to repeat: a conductor that was killed is started again and f
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 
 from holdfast import clock
-from holdfast.errors import HoldfastError, NotPossible, UsageError
+from holdfast.errors import HoldfastError, NotPossible, UsageError, print_error
 from holdfast.failpoints import failpoint
 from holdfast.fanout import children, decide, merge, split
 from holdfast.model import fan_out
@@ -22,6 +21,7 @@ from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
+from holdfast.units import plural
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
@@ -50,9 +50,7 @@ def main() -> int:
         with git.Session():
             return _Conductor(Packet(os.path.realpath(path))).conduct()
     except HoldfastError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
+        print_error(error)
         return error.exit_status
     except Exception:  # a bug; the attempt's stderr has the traceback
         traceback.print_exc()
@@ -91,7 +89,7 @@ class _Conductor:
         self._finish_merge()
         pause_s = _SHORTEST_S
         while True:
-            found = {row.id: child for row in self._record.rows if (child := self._look(row)) is not None}
+            found = {row.id: child for row in self._record.rows if (child := self._observe(row)) is not None}
             step = decide.next_step(self._items, self._record, found)
             if isinstance(step, decide.Finish):
                 return self._conclude()
@@ -102,10 +100,10 @@ class _Conductor:
             pause_s = _SHORTEST_S
             self._do(step, found)
 
-    def _look(self, row: Row) -> decide.Child | None:
+    def _observe(self, row: Row) -> decide.Child | None:
         if row.state != OPEN:
             return None
-        child = children.look(self._packet, row)
+        child = children.read_child(self._packet, row)
         status = child.status if child is not None else ""
         if status and self._seen.get(row.id) != status:
             self._seen[row.id] = status
@@ -119,7 +117,7 @@ class _Conductor:
         match step:
             case decide.Create(item=name):
                 try:
-                    children.make(self._packet, self._record.row(name).task, self._work_of(name))
+                    children.create_task(self._packet, self._record.row(name).task, self._item_task(name))
                     self._write(self._record.with_row(name, made=True, judged_run=0))
                 except NotPossible as error:
                     self._leave_out(name, str(error))
@@ -135,13 +133,13 @@ class _Conductor:
     def _item(self, name: str) -> PlanItem:
         return next(item for item in self._items if item.id == name)
 
-    def _work_of(self, name: str) -> children.Work:
+    def _item_task(self, name: str) -> children.ItemTask:
         item = self._item(name)
         part = (1 - _PLANNERS_PART if self._plan.ask else 1) / len(self._items)
         prompt = item.prompt
         if item.scope:
             prompt = f"{prompt.rstrip()}\n\nChange only: {', '.join(item.scope)}\n"
-        return children.Work(shared=self._shared, title=item.title, prompt=prompt, part=part)
+        return children.ItemTask(shared=self._shared, title=item.title, prompt=prompt, part=part)
 
     # ── the plan ──
 
@@ -151,15 +149,15 @@ class _Conductor:
         while True:
             row = self._record.planning
             assert row is not None
-            child = self._look(row)
+            child = self._observe(row)
             if child is None:
-                ask = children.Work(
+                ask = children.ItemTask(
                     shared=children.reader_of(self._shared),
                     title=f"plan: {self._spec.goal}",
                     prompt=split.prompt(self._plan.ask),
                     part=_PLANNERS_PART,
                 )
-                children.make(self._packet, row.task, ask)
+                children.create_task(self._packet, row.task, ask)
                 self._write(self._record.evolve(planning=row.evolve(made=True, judged_run=0)))
             elif not child.is_settled or child.status not in ENDS:
                 clock.sleep(pause_s)
@@ -197,7 +195,7 @@ class _Conductor:
 
     def _merge(self, name: str, child: decide.Child) -> None:
         row, tip = self._record.row(name), self._tip()
-        work = merge.Work(
+        work = merge.MergeInput(
             parent=self._packet,
             spec=self._spec,
             item=self._item(name),
@@ -263,7 +261,7 @@ class _Conductor:
             )
         )
         failpoint("fanout.merged")
-        _say(f"{row.id}: merged, {merging.files} file{'s' if merging.files != 1 else ''} changed")
+        _say(f"{row.id}: merged, {plural(merging.files, 'file')} changed")
 
     # ── what does not fit ──
 

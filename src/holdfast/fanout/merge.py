@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.workspace.worktrees.worktree import Worktree
 
 
-class Work(Record):
+class MergeInput(Record):
     """The work of one item, and the parent into whose branch it is merged."""
 
     parent: Packet
@@ -73,7 +73,7 @@ def _tree(parent: Packet) -> Worktree:
     return tree
 
 
-def judge(work: Work, tip: str) -> Verdict:
+def judge(work: MergeInput, tip: str) -> Verdict:
     """Judge the work of an item on top of `tip`. Raises GitFailed, StorageError."""
     try:
         return _judge(work, tip, _head_of(work.child, work.item.title))
@@ -102,7 +102,7 @@ def _head_of(child: Packet, title: str) -> str:
         held.release()
 
 
-def _judge(work: Work, tip: str, head: str) -> Verdict:
+def _judge(work: MergeInput, tip: str, head: str) -> Verdict:
     tree, item = _tree(work.parent), work.item
     main = worktree.main_of(tree)
     if worktree.is_ancestor(tree, head, tip):
@@ -127,8 +127,8 @@ def _judge(work: Work, tip: str, head: str) -> Verdict:
     if refused is not None:
         return refused
     message = f"Merge {branch_of(work.child)}: {item.title}\n\nholdfast task {work.child.task_id}\n"
-    words = ["commit-tree", "--no-gpg-sign", "-p", tip, "-p", head, merged.tree]
-    commit = git.text(git.run(words, of=main, env=git.IDENTITY, stdin=message.encode("utf-8", "replace")))
+    args = ["commit-tree", "--no-gpg-sign", "-p", tip, "-p", head, merged.tree]
+    commit = git.text(git.run(args, of=main, env=git.IDENTITY, stdin=message.encode("utf-8", "replace")))
     return Verdict(commit=commit, files=len(names))
 
 
@@ -139,7 +139,7 @@ def _outside(item: PlanItem, names: list[str], prefix: str) -> list[str]:
     return [name for name in names if not scope.has(name, prefix)]
 
 
-def _accept(work: Work, tree: str) -> Verdict | None:
+def _accept(work: MergeInput, tree: str) -> Verdict | None:
     """Run the acceptance commands on the merged tree, in a clean room; None if they pass."""
     parent, item, spec = work.parent, work.item, work.spec
     assert spec.fan_out is not None
@@ -172,8 +172,8 @@ def move(parent: Packet, old: str, new: str) -> None:
     tree = _tree(parent)
     if worktree.tip_of(tree) != new:
         worktree.check_branch(tree)
-        words = ["update-ref", "--no-deref", "-m", "holdfast fan-out", f"refs/heads/{tree.branch}", new, old]
-        git.run(words, of=worktree.main_of(tree))
+        args = ["update-ref", "--no-deref", "-m", "holdfast fan-out", f"refs/heads/{tree.branch}", new, old]
+        git.run(args, of=worktree.main_of(tree))
         failpoint("fanout.branch_moved")
     # The worktree is the conductor's: what is not in the commit is nobody's work.
     git.run(["read-tree", "--reset", "-u", new], of=worktree.inside(tree))

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from holdfast.errors import HoldfastError
 from holdfast.gates import command, room_commands, screen, script
-from holdfast.gates.base import Case, Check
+from holdfast.gates.base import Case, Check, in_scope
 from holdfast.model.acceptance import CHECK
 from holdfast.model.record import Record
 from holdfast.store import atomic
+from holdfast.units import plural
 from holdfast.workspace import base as bases
 from holdfast.workspace import clean_room
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.project_tree import locate
-from holdfast.workspace.scope import Scope
 from holdfast.workspace.snapshots.changes import few, within
 from holdfast.workspace.snapshots.trees import Trees
 
@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.gates.base import Workspace
     from holdfast.gates.room_commands import Setting
     from holdfast.store.layout import Packet
     from holdfast.workspace.base import Base
@@ -134,21 +133,11 @@ def _judged(case: Case) -> tuple[Judged | None, str]:
             packet=case.packet,
             trees=workspace.trees,
             base=workspace.base,
-            tree=_in_scope(case, workspace),
+            tree=in_scope(case, workspace, since=workspace.base.base_tree)[0],
             project_dir=case.project_dir,
         ),
         "",
     )
-
-
-def _in_scope(case: Case, workspace: Workspace) -> str:
-    """The tree of the task's start with the changes in scope."""
-    base = workspace.base
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-    tree, _ = within(
-        workspace.trees, base.base_tree, workspace.new_tree, scope=scope, prefix=base.place.prefix
-    )
-    return tree
 
 
 # ── in a clean room ──
@@ -235,11 +224,11 @@ def _byproducts(case: Case, tree_before: str | None) -> list[str]:
     base, tree_after = bases.read(case.packet), _tree(case)
     if base is None or tree_before is None or tree_after is None:
         return []
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-    _, paths = within(Trees.of(case.packet), tree_before, tree_after, scope=scope, prefix=base.place.prefix)
+    trees, prefix = Trees.of(case.packet), base.place.prefix
+    _, paths = within(trees, tree_before, tree_after, scope=case.scope, prefix=prefix)
     if not paths:
         return []
-    count = f"{len(paths)} file{'s' if len(paths) != 1 else ''}"
+    count = plural(len(paths), "file")
     return [f"the commands left {count} outside the scope: {few(paths)}; 'diff' and 'apply' leave them out"]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from holdfast.model import roles
 from holdfast.model.acceptance import CHECK
 from holdfast.model.record import Record
+from holdfast.workspace.scope import Scope
+from holdfast.workspace.snapshots.changes import within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +64,11 @@ class Case(Record):
     is_last: bool = False
     redact: Callable[[str], str] = str
 
+    @property
+    def scope(self) -> Scope:
+        """What the task may change."""
+        return Scope(self.pipeline.scope_allow, self.pipeline.scope_deny)
+
 
 class Workspace(Record):
     """The working tree of a stage: its tree at the start, its tree now, and the difference."""
@@ -72,7 +79,7 @@ class Workspace(Record):
     new_tree: str
     changes: tuple[Change, ...]
     #: Changed hooks and settings of the repository; no tree contains them.
-    own_files: tuple[Change, ...] = ()
+    git_files: tuple[Change, ...] = ()
     #: What changed around a worktree: refs, the user's own tree; as sentences.
     around: tuple[str, ...] = ()
 
@@ -80,9 +87,9 @@ class Workspace(Record):
 #: Every candidate must pass this, so that it can be adopted.
 OF_CANDIDATE = ("carry",)
 #: Every stage must pass these first.
-COMMON = ("report",)
+COMMON_FIRST = ("report",)
 #: Every stage must pass these after the checks of its role, but before any command is run.
-OF_WORKSPACE = ("scope",)
+COMMON_LAST = ("scope",)
 #: Checks that run commands; they are skipped once another check has failed.
 RUNS_COMMANDS = (CHECK,)
 #: Checks that read the tree of the project also for a stage that changes nothing.
@@ -102,6 +109,12 @@ CHECKS = {
 }
 
 
+def in_scope(case: Case, workspace: Workspace, *, since: str) -> tuple[str, tuple[str, ...]]:
+    """The tree `since` with the changes in scope, and the paths of the changes that are out of scope."""
+    prefix = workspace.base.place.prefix
+    return within(workspace.trees, since, workspace.new_tree, scope=case.scope, prefix=prefix)
+
+
 def is_writer(stage: StageSpec) -> bool:
     """Whether a stage may change the workspace, within its scope."""
     return stage.writes or stage.role == "impl"
@@ -115,5 +128,5 @@ def checks_of(stage: StageSpec, *, is_accepting: bool = False) -> tuple[str, ...
     without_commands = tuple(name for name in of_role if name not in RUNS_COMMANDS)
     with_commands = tuple(name for name in of_role if name in RUNS_COMMANDS)
     of_candidate = OF_CANDIDATE if stage.candidate else ()
-    named = (*COMMON, *without_commands, *OF_WORKSPACE, *of_candidate, *with_commands)
+    named = (*COMMON_FIRST, *without_commands, *COMMON_LAST, *of_candidate, *with_commands)
     return tuple(dict.fromkeys(named))  # a check that is named twice is made once

@@ -15,6 +15,7 @@ from holdfast.gates.base import (
     Check,
     Workspace,
     checks_of,
+    in_scope,
     is_writer,
 )
 from holdfast.model import acceptance, conclusion, contest, roles
@@ -27,9 +28,8 @@ from holdfast.workspace import surroundings, task_worktree
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.project_tree import locate
-from holdfast.workspace.scope import Scope
 from holdfast.workspace.snapshots import git_files
-from holdfast.workspace.snapshots.changes import changed, text, within
+from holdfast.workspace.snapshots.changes import changed, text
 from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
@@ -163,7 +163,7 @@ def _workspace(
         old_tree=prepared.tree,
         new_tree=new_tree,
         changes=changed(trees, prepared.tree, new_tree),
-        own_files=git_files.changed_since(base.place, trees, prepared.own_files),
+        git_files=git_files.changed_since(base.place, trees, prepared.own_files),
         around=surroundings.changed_since(packet, trees, prepared.around, stage),
     )
 
@@ -212,8 +212,7 @@ def write_changes(case: Case, path: str) -> int | None:
     if workspace is None or not is_writer(case.stage) or not workspace.base.base_tree:
         return None
     trees, old = workspace.trees, workspace.base.base_tree
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-    new, _ = within(trees, old, workspace.new_tree, scope=scope, prefix=workspace.base.place.prefix)
+    new, _ = in_scope(case, workspace, since=old)
     atomic.write(path, text(trees, old, new), durable=True)
     return len(changed(trees, old, new))
 
@@ -223,14 +222,7 @@ def _judged_tree(case: Case) -> dict[str, str]:
     workspace = case.workspace
     if workspace is None or not case.stage.candidate:
         return {}
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-    tree, _ = within(
-        workspace.trees,
-        workspace.old_tree,
-        workspace.new_tree,
-        scope=scope,
-        prefix=workspace.base.place.prefix,
-    )
+    tree, _ = in_scope(case, workspace, since=workspace.old_tree)
     return {"tree": tree}
 
 

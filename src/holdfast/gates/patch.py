@@ -116,14 +116,14 @@ def refusal(workspace: Workspace, patch: str) -> str | None:
 
     No file is changed.
     """
-    trees, place = workspace.trees, workspace.base.place
+    trees, project = workspace.trees, workspace.base.place
     index = trees.temporary("patch")
-    words = ["apply", "--check", "--cached", "--whitespace=nowarn"]
-    words += [f"--directory={place.prefix}"] if place.prefix else []
+    args = ["apply", "--check", "--cached", "--whitespace=nowarn"]
+    args += [f"--directory={project.prefix}"] if project.prefix else []
     try:
         trees.run(["read-tree", workspace.old_tree], index=index)
         done = trees.call(
-            [*words, "-"],
+            [*args, "-"],
             index=index,
             stdin=patch.encode("utf-8", "surrogateescape"),
             allowed=(0, 1, 128),

@@ -40,7 +40,7 @@ _MAX_PATHS = 10
 _ARTIFACT_BYTES = 64 * 1024 * 1024
 
 
-class Work(Record):
+class QualityCase(Record):
     """The work to check."""
 
     packet: Packet
@@ -60,23 +60,23 @@ def _judge(argv: list[str]) -> bool:
     if argv[:1] not in (["before"], ["after"]):
         raise UsageError("unexpected arguments", hint=_USAGE)
     when, values = argv[0], chore.options(argv[1:], required=_REQUIRED, usage=_USAGE)
-    work = work_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
+    case = case_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
     artifact: list[str] = []
     changed: int | None = None
-    checks = before(work, artifact) if when == "before" else after(work, artifact)
-    if when == "after" and work.quality.accept:
-        added, changed = _accept(work, checks, artifact, artifact_at=values["--artifact"])
+    checks = before(case, artifact) if when == "before" else after(case, artifact)
+    if when == "after" and case.quality.accept:
+        added, changed = _accept(case, checks, artifact, artifact_at=values["--artifact"])
         checks += added
     if artifact:
-        text = work.redact("\n".join(artifact))
+        text = case.redact("\n".join(artifact))
         atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
         failpoint("quality.noted")
-    result = _result(work, checks, when=when, attempt=int(values["--attempt"]), changed=changed)
+    result = _result(case, checks, when=when, attempt=int(values["--attempt"]), changed=changed)
     atomic.write_json(values["--out"], result, durable=True)
     return bool(result["passed"])
 
 
-def work_of(packet: Packet, stage: str) -> Work:
+def case_of(packet: Packet, stage: str) -> QualityCase:
     """Gather what the checks need. Raises NotFound."""
     task = load.fold(packet)
     if task.spec.quality is None or all(spec.name != stage for spec in task.spec.stages):
@@ -84,7 +84,7 @@ def work_of(packet: Packet, stage: str) -> Work:
     base = bases.read(packet)
     data: dict[str, Any] = atomic.read_json(packet.env) or {}
     program_search.distrust(task.spec.project_dir)
-    return Work(
+    return QualityCase(
         packet=packet,
         stage=stage,
         quality=task.spec.quality,
@@ -94,60 +94,60 @@ def work_of(packet: Packet, stage: str) -> Work:
     )
 
 
-def before(work: Work, artifact: list[str]) -> list[Check]:
+def before(case: QualityCase, artifact: list[str]) -> list[Check]:
     """Run the commands of `pre_work`, and keep the excludes of the repository for `clean_git`."""
-    repository = git.find(work.directory) if work.quality.clean_git else None
+    repository = git.find(case.directory) if case.quality.clean_git else None
     if repository is not None:
-        frozen_settings.freeze(work.packet, repository)
+        frozen_settings.freeze(case.packet, repository)
         failpoint("quality.frozen")
-    return [_commands(work, "pre_work", work.quality.pre_work, artifact)] if work.quality.pre_work else []
+    return [_commands(case, "pre_work", case.quality.pre_work, artifact)] if case.quality.pre_work else []
 
 
-def after(work: Work, artifact: list[str]) -> list[Check]:
+def after(case: QualityCase, artifact: list[str]) -> list[Check]:
     """Check that everything is committed, then run the commands.
 
     All checks are made, so that the agent gets all failures.
 
     The commands come last: the files they create must not count as the agent's.
     """
-    quality = work.quality
-    checks = [_clean_git(work)] if quality.clean_git else []
+    quality = case.quality
+    checks = [_clean_git(case)] if quality.clean_git else []
     if quality.post_work:
-        checks.append(_commands(work, "post_work", quality.post_work, artifact))
+        checks.append(_commands(case, "post_work", quality.post_work, artifact))
     if quality.expect_empty:
-        checks.append(_commands(work, "expect_empty", quality.expect_empty, artifact, expect_empty=True))
+        checks.append(_commands(case, "expect_empty", quality.expect_empty, artifact, expect_empty=True))
     return checks
 
 
 def _accept(
-    work: Work, checks: list[Check], artifact: list[str], *, artifact_at: str
+    case: QualityCase, checks: list[Check], artifact: list[str], *, artifact_at: str
 ) -> tuple[list[Check], int | None]:
     """Run the acceptance commands, unless a check before them asks a person; and count the changed files."""
     from holdfast.gates import acceptance, judge  # only these tasks pay for the import
 
-    if work.quality.action == "interrupt" and not all(check.passed for check in checks):
+    if case.quality.action == "interrupt" and not all(check.passed for check in checks):
         return [Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",))], None
-    case = judge.case_of(work.packet, work.stage, artifact_at=artifact_at, reverted_at="")
-    judge.note_tree(case)
-    check = judge.redacted(case, acceptance.check(case))
+    accepted = judge.case_of(case.packet, case.stage, artifact_at=artifact_at, reverted_at="")
+    judge.note_tree(accepted)
+    check = judge.redacted(accepted, acceptance.check(accepted))
     artifact.append((atomic.read_small(artifact_at, _ARTIFACT_BYTES) or b"").decode("utf-8", "replace"))
     changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
-    around = case.workspace.around if case.workspace is not None else ()
+    around = accepted.workspace.around if accepted.workspace is not None else ()
     told = [Check(name="around", passed=True, reasons=around)] if around else []
-    return [*told, check], judge.write_changes(case, changes)
+    return [*told, check], judge.write_changes(accepted, changes)
 
 
 def _commands(
-    work: Work, name: str, lines: tuple[str, ...], artifact: list[str], *, expect_empty: bool = False
+    case: QualityCase, name: str, lines: tuple[str, ...], artifact: list[str], *, expect_empty: bool = False
 ) -> Check:
     reasons: list[str] = []
-    artifact.append(f"# {name} of {work.stage}\n\nDirectory: {work.directory}\n")
+    artifact.append(f"# {name} of {case.stage}\n\nDirectory: {case.directory}\n")
     for line in lines:
         result = command.run(
             line,
-            setting=room_commands.in_place(work.directory),
-            limit_s=work.quality.timeout_s,
-            redact=work.redact,
+            setting=room_commands.in_place(case.directory),
+            limit_s=case.quality.timeout_s,
+            redact=case.redact,
             expect_empty=expect_empty,
         )
         artifact.append(result.entry)
@@ -155,35 +155,35 @@ def _commands(
     return Check(name=name, passed=not reasons, reasons=tuple(reasons))
 
 
-def _clean_git(work: Work) -> Check:
-    paths = uncommitted(work)
+def _clean_git(case: QualityCase) -> Check:
+    paths = uncommitted(case)
     if paths is None:
-        reason = f"{work.directory} is not in a git repository, so nothing can be uncommitted"
+        reason = f"{case.directory} is not in a git repository, so nothing can be uncommitted"
         return Check(name="clean_git", passed=True, reasons=(reason,))
-    pre_work = atomic.read_json(work.packet.pre_work(work.stage)) or {}
+    pre_work = atomic.read_json(case.packet.pre_work(case.stage)) or {}
     new = sorted(set(paths) - set(pre_work.get("uncommitted") or ()))
     if not new:
         return Check(name="clean_git", passed=True)
     rest = f" and {len(new) - _MAX_PATHS} more" if len(new) > _MAX_PATHS else ""
     reason = f"not committed: {', '.join(new[:_MAX_PATHS])}{rest}"
-    return Check(name="clean_git", passed=False, reasons=(work.redact(reason),))
+    return Check(name="clean_git", passed=False, reasons=(case.redact(reason),))
 
 
-def uncommitted(work: Work) -> list[str] | None:
+def uncommitted(case: QualityCase) -> list[str] | None:
     """Paths with uncommitted changes, without ignored files and our own home; null outside git."""
-    repository = git.find(work.directory)
+    repository = git.find(case.directory)
     if repository is None:
         return None
-    home = os.path.realpath(work.packet.home.path) + os.sep
-    paths = changed_files.listed(repository, frozen_settings.read(work.packet))
+    home = os.path.realpath(case.packet.home.path) + os.sep
+    paths = changed_files.listed(repository, frozen_settings.read(case.packet))
     top = os.path.realpath(repository.top)
     return [path for path in paths if not os.path.join(top, path).startswith(home)]
 
 
 def _result(
-    work: Work, checks: list[Check], *, when: str, attempt: int, changed: int | None
+    case: QualityCase, checks: list[Check], *, when: str, attempt: int, changed: int | None
 ) -> dict[str, Any]:
-    action = work.quality.action
+    action = case.quality.action
     # What only warns must not hide that the work is not accepted.
     refused = next((check for check in checks if check.name == CHECK and not check.passed), None)
     failed = next((check for check in checks if not check.passed), None)
@@ -192,18 +192,18 @@ def _result(
     reasons = [reason for check in shown for reason in check.reasons]
     if failed is not None and failed is not refused and action == "file_issue":
         outcome = issue.file(
-            work.packet,
-            f"{work.run}-{when}",
-            _report(work, when, reasons),
-            command=work.quality.issue_command or "false",
-            cwd=work.directory,
-            limit_s=work.quality.timeout_s,
-            redact=work.redact,
+            case.packet,
+            f"{case.run}-{when}",
+            _report(case, when, reasons),
+            command=case.quality.issue_command or "false",
+            cwd=case.directory,
+            limit_s=case.quality.timeout_s,
+            redact=case.redact,
         )
         reasons.append(outcome)
     result: dict[str, Any] = {
         "schema": "holdfast.gate/1" if when == "after" else "holdfast.pre-work/1",
-        "stage": work.stage,
+        "stage": case.stage,
         "role": "run",
         "attempt": attempt,
         "passed": failed is None or (when == "after" and action != "interrupt" and failed is not refused),
@@ -216,15 +216,15 @@ def _result(
         "timestamp": clock.iso_now(),
     }
     if when == "before":
-        result["uncommitted"] = uncommitted(work) if work.quality.clean_git else None
+        result["uncommitted"] = uncommitted(case) if case.quality.clean_git else None
     if failed is not None:
-        print(_report(work, when, reasons))
+        print(_report(case, when, reasons))
     return result
 
 
-def _report(work: Work, when: str, reasons: list[str]) -> str:
+def _report(case: QualityCase, when: str, reasons: list[str]) -> str:
     listed = "\n".join(f"- {reason}" for reason in reasons)
-    return f"Checks {when} the work failed ({work.packet.task_id}):\n{listed}"
+    return f"Checks {when} the work failed ({case.packet.task_id}):\n{listed}"
 
 
 if __name__ == "__main__":

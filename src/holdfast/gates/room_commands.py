@@ -26,7 +26,7 @@ _PROBE_S = 10.0
 
 
 class Setting(Record):
-    """How a command is run: the words before it, its directory and its environment."""
+    """How a command is run: the arguments before it, its directory and its environment."""
 
     before: tuple[str, ...] = ()
     cwd: str
@@ -46,11 +46,11 @@ def of_room(room: Room, project: ProjectTree, links: Sequence[str]) -> Setting:
             _link(os.path.join(room.top, path), source)
         env.update(_moved(env, project.top, room.top))
         return Setting(cwd=room.directory, env={**env, "PWD": room.directory})
-    words = [bwrap, "--dev-bind", "/", "/", "--bind", room.top, project.top]
+    args = [bwrap, "--dev-bind", "/", "/", "--bind", room.top, project.top]
     for path, source in shared:
-        words += ["--ro-bind-try", source, os.path.join(project.top, path)]
-    words += ["--chdir", project.directory, "--"]
-    return Setting(before=tuple(words), cwd="/", env={**env, "PWD": project.directory})
+        args += ["--ro-bind-try", source, os.path.join(project.top, path)]
+    args += ["--chdir", project.directory, "--"]
+    return Setting(before=tuple(args), cwd="/", env={**env, "PWD": project.directory})
 
 
 def in_place(directory: str) -> Setting:

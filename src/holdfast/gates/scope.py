@@ -14,15 +14,15 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import GitFailed
-from holdfast.gates.base import Case, Check, is_writer
+from holdfast.gates.base import Case, Check, in_scope, is_writer
 from holdfast.model.record import Record
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.scope import Scope, project_path
-from holdfast.workspace.snapshots.changes import changed, few, links, within
+from holdfast.workspace.snapshots.changes import changed, few, links
 from holdfast.workspace.snapshots.git_files import is_neutral
 from holdfast.workspace.snapshots.newly_ignored import newly_ignored
 from holdfast.workspace.snapshots.revert import revert
-from holdfast.workspace.snapshots.snapshot import BIG_BYTES
+from holdfast.workspace.snapshots.snapshot import BIG_BYTES, is_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,11 +57,10 @@ def _check_writer(case: Case) -> Check:
             f"cannot check the scope: no tree was recorded before {case.stage.name}",
             hint="a stage must be prepared before its agent starts",
         )
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-    place = workspace.base.place
+    scope, project = case.scope, workspace.base.place
 
     def find(changes: Iterable[Change]) -> list[Violation]:
-        return violations(changes, scope, top=place.top, prefix=place.prefix)
+        return violations(changes, scope, top=project.top, prefix=project.prefix)
 
     refused, warnings = _git_file_changes(case, workspace)
     warnings += workspace.around
@@ -107,9 +106,9 @@ def _link_objection(change: Change, scope: Scope, *, top: str, prefix: str) -> s
 
 def _newly_ignored(workspace: Workspace, scope: Scope) -> list[str]:
     """New files out of scope that are hidden by an ignore rule of the same stage."""
-    place = workspace.base.place
-    hidden = newly_ignored(place, workspace.trees, workspace.old_tree, workspace.changes)
-    out_of_scope = violations(hidden, scope, top=place.top, prefix=place.prefix)
+    project = workspace.base.place
+    hidden = newly_ignored(project, workspace.trees, workspace.old_tree, workspace.changes)
+    out_of_scope = violations(hidden, scope, top=project.top, prefix=project.prefix)
     return [f"{violation.reason}, and a new ignore rule hides it" for violation in out_of_scope]
 
 
@@ -142,7 +141,7 @@ def _check_reader(case: Case) -> Check:
             for change in workspace.changes
         ]
         return _with_warnings(_passed(case, _shortened(remarks), is_warning=bool(remarks)), warnings)
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+    scope = case.scope
 
     def find(changes: Iterable[Change]) -> list[Violation]:
         return [
@@ -194,7 +193,7 @@ def _git_file_changes(case: Case, workspace: Workspace) -> tuple[list[str], list
     """
     refused: list[str] = []
     warnings: list[str] = []
-    for change in workspace.own_files:
+    for change in workspace.git_files:
         described = f"{change.path} was {change.kind}"
         if workspace.base.kind != "worktree" or is_neutral(change):
             warnings.append(f"{described} while {case.stage.name} ran; it is unknown by whom")
@@ -233,11 +232,7 @@ def _passed(case: Case, remarks: tuple[str, ...], *, is_warning: bool = False) -
     workspace = case.workspace
     outside: tuple[str, ...] = ()
     if workspace is not None and case.is_last and workspace.base.base_tree:
-        base = workspace.base
-        scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-        _, outside = within(
-            workspace.trees, base.base_tree, workspace.new_tree, scope=scope, prefix=base.place.prefix
-        )
+        _, outside = in_scope(case, workspace, since=workspace.base.base_tree)
         known = {end for change in workspace.changes for end in change.ends}
         outside = tuple(path for path in outside if path not in known or not remarks)
     if outside:
@@ -250,13 +245,6 @@ def _may_revert(case: Case, workspace: Workspace) -> bool:
     return is_wanted and workspace.base.kind == "worktree"
 
 
-def _is_large(path: str) -> bool:
-    try:
-        return os.lstat(path).st_size > BIG_BYTES
-    except OSError:
-        return False
-
-
 def _revert(
     case: Case,
     workspace: Workspace,
@@ -266,7 +254,7 @@ def _revert(
 ) -> Check:
     """Revert the violations, then compare again: only what the working tree shows afterwards counts."""
     paths = [end for violation in out_of_scope for end in violation.change.ends]
-    if large := [path for path in paths if _is_large(os.path.join(workspace.base.place.top, path))]:
+    if large := [path for path in paths if is_large(os.path.join(workspace.base.place.top, path))]:
         # A snapshot has only a note of them, so the patch would, too, and the only copy would be deleted.
         limit = f"{BIG_BYTES >> 20} MiB"
         reason = f"nothing was reverted: {few(large)} is larger than {limit}, which a patch cannot contain"

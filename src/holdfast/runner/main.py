@@ -7,7 +7,7 @@ import os
 import sys
 
 from holdfast import __version__, clock, idle_recorder, recorder
-from holdfast.errors import DiskFull, ForgedJournal, HoldfastError, NotFound, StorageError
+from holdfast.errors import DiskFull, ForgedJournal, HoldfastError, NotFound, StorageError, print_error
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.packet import inbox, sealed
@@ -260,8 +260,6 @@ def main(argv: list[str]) -> int:
         else:
             run(argv[0])
     except HoldfastError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
+        print_error(error)
         return error.exit_status
     return 0

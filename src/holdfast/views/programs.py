@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-#: The projects of so many tasks that ended are known as places where agents wrote.
+#: Ended tasks whose projects count as directories in which agents wrote.
 _ENDED = 500
 
 

@@ -99,6 +99,14 @@ def stop_all(packets: Sequence[Packet], args: dict[str, Any]) -> tuple[Sent, lis
     return sent, ended
 
 
+def stop(packet: Packet, args: dict[str, Any]) -> bool:
+    """Ask one task to stop. False if it has ended already. Raises the error of a refused request."""
+    sent, ended = stop_all([packet], args)
+    for _, error in sent.failed:
+        raise error
+    return not ended
+
+
 def _has_ended(packet: Packet) -> bool:
     try:
         return load.read_manifest(load.wherever(packet))["status"] in ENDS
@@ -192,9 +200,9 @@ def post_request(
     try:
         request = inbox.drop(packet, verb, args, by=who.by, asker=who.kind)
     except DiskFull as error:
-        from holdfast.views import disk_space  # rarely needed
+        from holdfast.views import disk_full  # rarely needed
 
-        raise disk_space.with_kill_hint(error, [packet]) from error
+        raise disk_full.with_kill_hint(error, [packet]) from error
     # Without the arguments: a message may contain anything, and the journal has it.
     audit.append(
         packet.home,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unanswered
 from holdfast.model.record import Record
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-    class Settled(Protocol):
+    class Condition(Protocol):
         """Whether a task has settled."""
 
         def __call__(self, packet: Packet, manifest: dict[str, Any]) -> bool:
             """For the task with this manifest."""
             ...
 
-        def others(self) -> set[str]:
+        def stuck_in_queue(self) -> set[str]:
             """Tasks that may have settled although nothing in their packets changed."""
             ...
 
@@ -42,7 +42,7 @@ _LOOK_S, _CARE_S, _KEPT_S = 0.5, 0.5, 5.0
 _STUCK_CHECK_S = 1.0
 
 
-class Stop(Record):
+class Settled(Record):
     """A task that is not watched any further."""
 
     packet: Packet
@@ -52,7 +52,7 @@ class Stop(Record):
 
 
 class Watched:
-    """One task, and what who watches it does for it: start a keeper, notice a lost runner."""
+    """One watched task: starts a keeper for it, and notices a lost runner."""
 
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
@@ -67,7 +67,7 @@ class Watched:
         *,
         reads: bool = True,
         stays: Say | None = None,
-    ) -> Stop | None:
+    ) -> Settled | None:
         """The task if `until` is true for it, or nothing will drive it any more.
 
         Without `reads`, the manifest has not changed. With `stays`, a task without a runner is watched
@@ -86,7 +86,7 @@ class Watched:
             stays(home_down.runner_lost(self.packet, status))
         is_lost = self._lost.is_lost and stays is None and not is_over
         if is_over or is_lost:
-            return Stop(packet=self.packet, manifest=self.manifest, is_lost=is_lost)
+            return Settled(packet=self.packet, manifest=self.manifest, is_lost=is_lost)
         return None
 
     def care(self) -> None:
@@ -96,11 +96,18 @@ class Watched:
 
 
 def settle(
-    home: Home, packets: Sequence[Packet], until: Settled, *, timeout_s: float | None = None, say: Say
-) -> Iterator[Stop]:
+    home: Home,
+    packets: Sequence[Packet],
+    until: Condition,
+    *,
+    timeout_s: float | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
+    say: Say,
+) -> Iterator[Settled]:
     """Yield each task when `until` is true for it, or nothing will drive it any more.
 
-    Ends early, without the remaining tasks, after `timeout_s`.
+    Ends early, without the remaining tasks, after `timeout_s`. Raises Unanswered when `is_cancelled`, which
+    is asked twice a second.
     """
     ends_mono = float("inf") if timeout_s is None else clock.mono() + timeout_s
     watched = {packet.task_id: Watched(packet) for packet in packets}
@@ -121,7 +128,9 @@ def settle(
             if not watched or clock.mono() >= ends_mono:
                 return
             changed = changes.wait(min(_LOOK_S, max(0.0, ends_mono - clock.mono())))
-            due = changed | until.others()
+            if is_cancelled is not None and is_cancelled():
+                raise Unanswered("cancelled")
+            due = changed | until.stuck_in_queue()
             if clock.mono() - cared_mono >= (_KEPT_S if _is_kept(home) else _CARE_S):
                 due, cared_mono = due | watched.keys(), clock.mono()
     finally:
@@ -129,15 +138,15 @@ def settle(
 
 
 def _round(
-    watched: dict[str, Watched], due: set[str], until: Settled, *, changed: set[str]
-) -> Iterator[Stop]:
+    watched: dict[str, Watched], due: set[str], until: Condition, *, changed: set[str]
+) -> Iterator[Settled]:
     for task_id in [task_id for task_id in watched if task_id in due]:
-        stop = watched[task_id].look(until, reads=task_id in changed)
-        if stop is None:
+        settled = watched[task_id].look(until, reads=task_id in changed)
+        if settled is None:
             watched[task_id].care()
         else:
             del watched[task_id]
-            yield stop
+            yield settled
 
 
 def _is_kept(home: Home) -> bool:
@@ -145,7 +154,7 @@ def _is_kept(home: Home) -> bool:
     return not os.path.exists(home.down) and locks.is_held(home.keeper_lock)
 
 
-class Until:
+class SettleCheck:
     """Whether a task has ended or needs a person; the queue is read only when it changed.
 
     A task that the queue will never start needs a person, too: `say` is told why.
@@ -165,9 +174,9 @@ class Until:
             return True
         if manifest["status"] != Status.QUEUED:
             return False
-        return packet.task_id in self.others() and self._is_stuck(packet, manifest)
+        return packet.task_id in self.stuck_in_queue() and self._is_stuck(packet, manifest)
 
-    def others(self) -> set[str]:
+    def stuck_in_queue(self) -> set[str]:
         """Tasks that the queue will never start."""
         if clock.mono() >= self._due_mono:
             self._due_mono = clock.mono() + _STUCK_CHECK_S
@@ -178,15 +187,15 @@ class Until:
 
     def _is_stuck(self, packet: Packet, manifest: dict[str, Any]) -> bool:
         """Whether the queue will never start it; says why."""
-        from holdfast.views.text import wait_reason
+        from holdfast.views.text import queue_reason
 
-        item, paused = wait_reason.find_item(packet.home, packet.task_id)
-        if item is None or item.state not in wait_reason.NEEDS_PERSON:
+        item, paused = queue_reason.find_item(packet.home, packet.task_id)
+        if item is None or item.state not in queue_reason.NEEDS_PERSON:
             return False
         from holdfast.model import next_action
 
         (retry,) = next_action.for_manifest(manifest, queue_state=item.state).steps
-        reason = wait_reason.reason(item, paused)
+        reason = queue_reason.reason(item, paused)
         self._say(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}")
         return True
 
@@ -203,10 +212,10 @@ def _stuck_tasks(home: Home) -> set[str]:
     if not os.path.exists(home.queue):
         return set()
     from holdfast.queue.local import LocalQueue
-    from holdfast.views.text import wait_reason
+    from holdfast.views.text import queue_reason
 
     try:
         with LocalQueue(home, reads_only=True) as queue:
-            return {item.task_id for item in queue.items() if item.state in wait_reason.NEEDS_PERSON}
+            return {item.task_id for item in queue.items() if item.state in queue_reason.NEEDS_PERSON}
     except HoldfastError:
         return set()

@@ -31,7 +31,7 @@ MISSING, CURRENT, OLD, CHANGED, FOREIGN = "missing", "current", "old", "changed"
 #: What `install` and `remove` may replace.
 _OURS = (CURRENT, OLD)
 _BEGIN, _END = b"<!-- Installed by holdfast ", b" -->\n"
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 
 
 class Copy(Record):
@@ -119,7 +119,7 @@ def _state(path: str) -> str:
     if os.path.islink(path) or os.path.islink(os.path.dirname(path)):
         return FOREIGN
     try:
-        data = files.read(path, _MOST_BYTES)
+        data = files.read(path, _MAX_BYTES)
     except OSError:
         return FOREIGN
     body, mark, rest = data.rpartition(_BEGIN)

@@ -23,7 +23,7 @@ from holdfast.workspace.prepare import fields, own_workspace
 from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import revert
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, text, within
-from holdfast.workspace.snapshots.snapshot import BIG_BYTES
+from holdfast.workspace.snapshots.snapshot import is_large
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import worktree
 
@@ -103,15 +103,8 @@ def put(trees: Trees, top: str, old: str, new: str) -> None:
 def not_carried(trees: Trees, old: str, new: str, *, top: str) -> list[str]:
     """The changes from `old` to `new`, which is the tree of `top`, that no tree can carry elsewhere."""
     ends = {end for change in changed(trees, old, new) for end in change.ends}
-    large = [path for path in sorted(ends) if _is_large(os.path.join(top, path))]
+    large = [path for path in sorted(ends) if is_large(os.path.join(top, path))]
     return [*gitlinks(trees, old, new), *large]
-
-
-def _is_large(path: str) -> bool:
-    try:
-        return os.lstat(path).st_size > BIG_BYTES
-    except OSError:
-        return False
 
 
 def _check(packet: Packet, base: Base, tree: str) -> None:

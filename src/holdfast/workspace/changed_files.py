@@ -18,7 +18,7 @@ def listed(repository: git.Repository, frozen: git.Settings | None = None) -> li
 
     `frozen` are settings of an earlier time; those of submodules are the current ones.
     """
-    words = [
+    args = [
         "status",
         "--porcelain",
         "-z",
@@ -26,7 +26,7 @@ def listed(repository: git.Repository, frozen: git.Settings | None = None) -> li
         "--untracked-files=all",
         "--ignore-submodules=all",
     ]
-    paths = [entry[3:] for entry in git.names(git.run(words, of=repository, frozen=frozen))]
+    paths = [entry[3:] for entry in git.names(git.run(args, of=repository, frozen=frozen))]
     return list(dict.fromkeys((*paths, *_staged_links(repository), *_moved_links(repository))))
 
 
@@ -34,8 +34,8 @@ def _staged_links(repository: git.Repository) -> list[str]:
     """Submodules whose commit in the index is not that of HEAD."""
     if git.head(repository) is None:
         return []
-    words = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none", "HEAD"]
-    rest = git.names(git.run(words, of=repository))
+    args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none", "HEAD"]
+    rest = git.names(git.run(args, of=repository))
     link = git.GITLINK.decode()
     return [
         path for facts, path in zip(rest[::2], rest[1::2], strict=True) if link in facts[1:].split(" ")[:2]

@@ -7,10 +7,9 @@ holdfast.
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, print_error
 from holdfast.packet import sealed
 from holdfast.store.layout import Packet
 from holdfast.workspace.git import Session
@@ -33,9 +32,7 @@ def exit_status(work: Callable[[], bool], *, on_error: int | None = None) -> int
         with Session():
             return 0 if work() else 1
     except HoldfastError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
+        print_error(error)
         return min(error.exit_status, 3) if on_error is None else on_error
     except Exception:  # a bug must not look like a verdict; the attempt's stderr has the traceback
         traceback.print_exc()

@@ -24,7 +24,7 @@ from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
 from holdfast.store.no_links import is_directory, plain_path
 from holdfast.workspace import git
-from holdfast.workspace.snapshots.snapshot import BIG_BYTES
+from holdfast.workspace.snapshots.snapshot import is_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str) 
     trees.run(["read-tree", tree], work_tree=top, index=index)
     if old_tree and (changed := _with_changed_attributes(trees, old_tree, tree)) is not None:
         _check_out_unchanged(trees, (old_tree, tree), top, changed)
-        words, paths = ["checkout-index", "-f", "-u", "-z", "--stdin"], git.listing(sorted(changed))
+        args, paths = ["checkout-index", "-f", "-u", "-z", "--stdin"], git.listing(sorted(changed))
     else:
-        words, paths = ["checkout-index", "-a", "-f", "-u"], b""
-    done = trees.call(words, work_tree=top, index=index, stdin=paths, allowed=(0, 1, 128))
+        args, paths = ["checkout-index", "-a", "-f", "-u"], b""
+    done = trees.call(args, work_tree=top, index=index, stdin=paths, allowed=(0, 1, 128))
     links = git.gitlinks(trees.run(["ls-files", "-s", "-z"], work_tree=top, index=index))
     old_links = _gitlinks(trees, old_tree) if links and old_tree else {}
     if done.returncode:
@@ -134,8 +134,8 @@ def _gitlinks(trees: Trees, tree: str) -> dict[str, str]:
 
 def _with_changed_attributes(trees: Trees, old_tree: str, tree: str) -> set[str] | None:
     """All files of a tree that changed, if attributes did; None if they did not."""
-    words = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, tree]
-    changed = set(git.names(trees.run(words)))
+    args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, tree]
+    changed = set(git.names(trees.run(args)))
     return changed if any(os.path.basename(path) == _ATTRIBUTES for path in changed) else None
 
 
@@ -155,8 +155,8 @@ def _check_out_unchanged(trees: Trees, both: tuple[str, str], top: str, changed:
         )
         listed = git.names(trees.run(["ls-files", "-z"], work_tree=top, index=index))
         paths = git.listing(path for path in listed if path not in changed)
-        words = ["checkout-index", "-f", "-z", "--stdin"]
-        trees.call(words, work_tree=top, index=index, stdin=paths, allowed=(0, 1, 128))
+        args = ["checkout-index", "-f", "-z", "--stdin"]
+        trees.call(args, work_tree=top, index=index, stdin=paths, allowed=(0, 1, 128))
     finally:
         atomic.forget(index)
 
@@ -212,10 +212,6 @@ def _large_files(trees: Trees, base: Base, tree: str) -> tuple[tuple[str, str], 
         if not size.isdigit() or int(size) > _NOTE_BYTES:
             continue
         full = os.path.join(base.place.top, path)
-        try:
-            is_large = os.lstat(full).st_size > BIG_BYTES
-        except OSError:
-            continue
-        if is_large:
+        if is_large(full):
             found.append((path, full))
     return tuple(found)

@@ -71,8 +71,8 @@ def _start_of(spec: TaskSpec) -> str | None:
     repository = git.find(spec.project_dir) if spec.base is not None else None
     if repository is None:
         return None
-    words = ["rev-parse", "--verify", "-q", f"refs/heads/{spec.base}^{{commit}}"]
-    done = git.call(words, of=repository, allowed=(0, 1, 128))
+    args = ["rev-parse", "--verify", "-q", f"refs/heads/{spec.base}^{{commit}}"]
+    done = git.call(args, of=repository, allowed=(0, 1, 128))
     if done.returncode:
         raise NotPossible(f"there is no branch {spec.base} in {repository.top}, at which the worktree starts")
     return git.text(done.stdout)

@@ -99,7 +99,7 @@ def _bring(packet: Packet, tree: Worktree) -> None:
     answers = git.work_on(target, ["cat-file", "--batch-check"], known=known, cwd=store, stdin=asked).stdout
     found = [words[0] for line in answers.split(b"\n") if (words := line.split())[1:2] == [b"commit"]]
     revisions = b"\n".join([*found, b"^" + tree.commit.encode(), b""])
-    words = [
+    args = [
         "pack-objects",
         "--revs",
         "--indexed-objects",
@@ -109,7 +109,7 @@ def _bring(packet: Packet, tree: Worktree) -> None:
         "-q",
     ]
     index = {"GIT_INDEX_FILE": os.path.join(inside.git_dir, "index")}
-    pack = git.work_on(target, words, known=known, cwd=store, env=index, stdin=revisions).stdout
+    pack = git.work_on(target, args, known=known, cwd=store, env=index, stdin=revisions).stdout
     count = int.from_bytes(pack[8:12], "big")
     if count:
         how = ["unpack-objects", "-q", "--strict"] if count <= _FEW else ["index-pack", "--stdin", "--strict"]

@@ -110,12 +110,12 @@ def admin_of(tree: Worktree) -> str | None:
             return admin
         # If git was killed before it wrote `gitdir`: it names the directory after the worktree.
         is_ours = gitdir is None and name == os.path.basename(tree.path)
-        if is_ours and is_initializing(admin):
+        if is_ours and is_admin_unfinished(admin):
             return admin
     return None
 
 
-def is_initializing(admin: str) -> bool:
+def is_admin_unfinished(admin: str) -> bool:
     """Whether a worktree was never finished: this lock is written first and removed last.
 
     A lock by a user has another text.

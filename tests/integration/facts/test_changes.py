@@ -17,7 +17,7 @@ from holdfast.store import atomic, audit, inotify
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import changes as feed
 from holdfast.views.facts.changes import Changes
-from holdfast.views.settle import Until, settle
+from holdfast.views.settle import SettleCheck, settle
 from tests.support import keepers, kin
 from tests.support.tasks import Task, holdfast, workspace
 
@@ -203,9 +203,11 @@ def test_wait_reads_a_manifest_only_when_it_changed(home: str, monkeypatch: pyte
     began_mono = time.monotonic()
     timer = threading.Timer(2.0, kin.go)
     timer.start()
-    (stop,) = settle(Home(home), [Home(home).packet("it")], Until(Home(home), print), timeout_s=20, say=print)
+    (settled,) = settle(
+        Home(home), [Home(home).packet("it")], SettleCheck(Home(home), print), timeout_s=20, say=print
+    )
     timer.join()
-    assert stop.manifest["status"] == "completed"
+    assert settled.manifest["status"] == "completed"
     assert len([at for at in reads if 0.3 < at - began_mono < 1.9]) <= 1
 
 

@@ -121,7 +121,7 @@ def test_a_long_replay_is_thinned_where_only_tokens_changed(monkeypatch: pytest.
     _add_usage(task, attempt=1, count=200)
     whole = replay.gather(Packet(task.packet))["moments"]
     assert len(whole) > 200
-    monkeypatch.setattr(replay, "MOST_MOMENTS", 20)
+    monkeypatch.setattr(replay, "MAX_MOMENTS", 20)
     thinned = replay.gather(Packet(task.packet))["moments"]
     assert len(thinned) < 40
     assert thinned[-1] == whole[-1]

@@ -88,11 +88,11 @@ def test_wait_returns_with_a_cursor_in_time_and_tells_its_progress() -> None:
 def test_wait_is_never_longer_than_50_s() -> None:
     from holdfast.views.mcp import waiting
 
-    assert waiting.MOST_S <= 50
+    assert waiting.MAX_WAIT_S <= 50
     wait = waiting.Wait({"timeout_s": 3600}, {})
     try:
         assert wait.look() is None
-        assert wait._ends_mono - wait._began_mono == waiting.MOST_S  # pyright: ignore[reportPrivateUsage]
+        assert wait._ends_mono - wait._began_mono == waiting.MAX_WAIT_S  # pyright: ignore[reportPrivateUsage]
     finally:
         wait.close()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: The most that `on_fail.times` and `attempts` may be.
-MOST_REPAIRS, MOST_ATTEMPTS = 100, 9
+MAX_REPAIRS, MAX_ATTEMPTS = 100, 9
 _WEEK_S = 7 * 86_400
 _AGENT_KEYS = (
     "version", "agent", "default_model", "allowed_models", "efforts", "defaults", "purpose_models",
@@ -198,13 +198,13 @@ class FileReader(Checker):
             for key, value in self.mapping(inner, f"{path}.on_fail", ("back_to", "times")).items():
                 place = f"{path}.on_fail.{key}"
                 is_number = key == "times"
-                read = self.whole(value, place, 0, MOST_REPAIRS) if is_number else self.text(value, place)
+                read = self.whole(value, place, 0, MAX_REPAIRS) if is_number else self.text(value, place)
                 self.keep(value, place, read)
 
         if inner := entries.get("attempts"):
             for stage, value in self.mapping(inner, f"{path}.attempts").items():
                 place = dotted(f"{path}.attempts", stage)
-                self.keep(value, place, self.whole(value, place, 1, MOST_ATTEMPTS))
+                self.keep(value, place, self.whole(value, place, 1, MAX_ATTEMPTS))
         if inner := entries.get("attempt_agents"):
             self.keep(inner, f"{path}.attempt_agents", self.items(inner, f"{path}.attempt_agents", self.text))
         if inner := entries.get("judge"):

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from holdfast.pipeline.prompt.forbidden import Forbidden
     from holdfast.store.layout import Packet
 
-#: Of a larger file only the two ends are read, so many bytes of each.
+#: Of a larger file, only the first and the last bytes are read: size of each part.
 MAX_BYTES = 4 * 1024**2
 _END_BYTES = 1024**2
-#: After so many bytes in total, only short ends of further files are read, to save the runner's time.
+#: Total after which only short ends of further files are read, to save the runner's time.
 _ENOUGH_BYTES = 16 * 1024**2
 _SHORT_END_BYTES = 32 * 1024
 #: Further files are mentioned in one line.

@@ -123,7 +123,7 @@ def open(task_id: str) -> Task:  # noqa: A001 (holdfast.open)
 def tasks(
     *, labels: Mapping[str, str] | None = None, status: str | None = None, recent: int | None = None
 ) -> list[TaskInfo]:
-    """All tasks, newest first; those with these labels, and in this state. `recent`: at most so many."""
+    """All tasks, newest first; those with these labels, and in this state. `recent`: at most this number."""
     from holdfast.views.facts import task_list
 
     if status is not None and status not in tuple(Status):

@@ -155,9 +155,7 @@ class Task:
         args: dict[str, Any] = {"reason": reason} if reason else {}
         if now:
             args["now"] = True
-        sent, _ = requests.stop_all([self.packet], args)
-        for _, error in sent.failed:
-            raise error
+        requests.stop(self.packet, args)
 
     def _ask(self, verb: str, **texts: str) -> None:
         args = {name: text for name, text in texts.items() if text}

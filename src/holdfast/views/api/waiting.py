@@ -7,7 +7,7 @@ from holdfast.errors import Unanswered
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.api import values
-from holdfast.views.settle import Until, settle
+from holdfast.views.settle import SettleCheck, settle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,30 +30,18 @@ def wait(
     home = Home(paths.home())
     packets = [load.find(home, name, archived=True) for name in dict.fromkeys(ids)]
     found: dict[str, TaskInfo] = {}
-    until = _Until(home, is_cancelled)
-    for stop in settle(home, packets, until, timeout_s=timeout_s, say=_ignore):
-        path = load.wherever(stop.packet).path
-        found[stop.packet.task_id] = values.info_of(stop.manifest, path)
+    is_settled = SettleCheck(home, _ignore)
+    for settled in settle(
+        home, packets, is_settled, timeout_s=timeout_s, is_cancelled=is_cancelled, say=_ignore
+    ):
+        path = load.wherever(settled.packet).path
+        found[settled.packet.task_id] = values.info_of(settled.manifest, path)
         if first:
             break
     left = len(packets) - len(found)
     if left and not (first and found):
         raise Unanswered(f"{left} of {len(packets)} tasks have not ended", hint="they go on; wait again")
     return [found[packet.task_id] for packet in packets if packet.task_id in found]
-
-
-class _Until(Until):
-    """Can be cancelled by another thread."""
-
-    def __init__(self, home: Home, is_cancelled: Callable[[], bool] | None) -> None:
-        super().__init__(home, _ignore)
-        self._is_cancelled = is_cancelled
-
-    def others(self) -> set[str]:
-        """Called twice a second while nothing happens."""
-        if self._is_cancelled is not None and self._is_cancelled():
-            raise Unanswered("cancelled")
-        return super().others()
 
 
 def _ignore(text: str) -> None:

@@ -54,11 +54,11 @@ def confirm_going(packets: Sequence[Packet], how: str, *, as_json: bool) -> None
 def _queue_state(packet: Packet) -> str:
     """What a queued task waits for. One that has run before goes first, but not before its `not_before`."""
     from holdfast.queue import sync
-    from holdfast.views.text import wait_reason
+    from holdfast.views.text import queue_reason
 
-    item, paused = wait_reason.find_item(packet.home, packet.task_id)
+    item, paused = queue_reason.find_item(packet.home, packet.task_id)
     item = item or sync.item_of(packet, has_run=True)  # the keeper has not added it yet
-    waits = wait_reason.reason(item, paused) if item is not None else ""
+    waits = queue_reason.reason(item, paused) if item is not None else ""
     return f"is queued: {waits}" if waits else "is queued, first in line"
 
 

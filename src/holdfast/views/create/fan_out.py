@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.views.create.new_task import Talk
     from holdfast.views.create.options import TaskOptions
 
-TIMES, MOST_TIMES = 2, 10
+TIMES, MAX_TIMES = 2, 10
 _GOAL_CHARS, _SHOWN = 500, 5
 
 
@@ -77,7 +77,7 @@ def begin(
         items=plan.items,
         ask=ask,
         child=shared.spec.evolve(queue=queue).to_json(),
-        times=min(times, MOST_TIMES),
+        times=min(times, MAX_TIMES),
     )
     goal = shared.spec.goal if ask else plan.goal or _titles(plan)
     parent = _parent(fan_out, options, shared.spec, goal)

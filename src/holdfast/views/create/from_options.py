@@ -13,7 +13,7 @@ from holdfast.redact import MARGIN, Redactor, begin_of
 from holdfast.views import option_values
 from holdfast.views.create import agent_options, check_agent, check_command, check_sandbox, permissions
 from holdfast.views.create.new_task import NewTask, environment_of, trusted_settings
-from holdfast.views.create.options import LIMITS
+from holdfast.views.create.options import LIMIT_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,32 +82,10 @@ def _spec(
     verb: str,
     talk: Talk,
 ) -> tuple[TaskSpec, dict[str, Any]]:
-    command = values["command"]
     agent = _agent(values, settings, verb=verb, talk=talk)
-    adapter = registry.adapter(agent)
-    _check_project(project)
-    if agent == "command":
-        if not command or not command[0]:
-            raise UsageError("no command was given", hint=_usage(verb))
-        check_command.check(command[0], project)
-    failover = check_agent.failover(agent, values["failover"])
-    check_agent.check_session(adapter, values["session"])
-    options: dict[str, object] = {}
-    if agent != "command":
-        options = agent_options.read(values["option"], [adapter, *failover])
-        check_agent.check(adapter, prompt, options, verb=verb)
-    if values["worktree"]:
-        from holdfast.views.create import check_git
-
-        check_git.check_worktree(project)
-    if values["accept"]:
-        from holdfast.views.create import check_git
-
-        check_git.check_accept(project, values["accept"])
-    _check_env(values["env"])
-    profile = (
-        "" if agent == "command" else permissions.chosen(values, settings, [adapter, *failover], talk=talk)
-    )
+    adapters, options = _checked_adapters(agent, values, prompt, project=project, verb=verb)
+    _check_work(values, project)
+    profile = "" if agent == "command" else permissions.chosen(values, settings, adapters, talk=talk)
     if values["model"] is not None:
         check_agent.check_model(values["model"])
     stage = StageSpec(
@@ -118,20 +96,12 @@ def _spec(
         # Its tree is recorded before the work, and nobody else writes to it.
         writes=bool(values["accept"]),
     )
-    flags = {field: values[field] for field in LIMITS if values[field] is not None}
+    flags = {field: values[field] for field in LIMIT_OPTIONS if values[field] is not None}
     env_file, from_file = environment_of(values, settings)
     declared = tuple(dict.fromkeys([*settings.get("env", ()), *values["env"], *from_file]))
-    needed = [name for each in (adapter, *failover) for name in each.capabilities.env]
-    captured = environment.capture(dict(os.environ), (*needed, *declared))
-    captured["env"].update(from_file)
-    # Goal and name are shown everywhere, so they are redacted. What the task runs with is in its files.
+    captured = _captured_env(adapters, declared, from_file)
     redact = Redactor(captured["env"], declared)
-    goal = (
-        begin_of(prompt[: _GOAL_CHARS + MARGIN], redact, _GOAL_CHARS)
-        if prompt
-        else redact(" ".join(command or ()))
-    )
-    name = redact(values["name"] or "") or _name(goal, command, redact)
+    goal, name = _goal_and_name(values, prompt, redact)
     spec = TaskSpec(
         task_id=ids.new_task_id(name) if values["id"] is None else ids.check_task_id(values["id"]),
         task_name=name,
@@ -139,15 +109,15 @@ def _spec(
         labels={key: redact(value) for key, value in option_values.labels(values["label"]).items()},
         agent=agent,
         model=values["model"],
-        command=command,
+        command=values["command"],
         options=options,
         project_dir=project,
         stages=(stage,),
         limits=limits.resolve(
-            os.environ, flags, stale_s=adapter.capabilities.stale_s, settings=settings.get("limits", {})
+            os.environ, flags, stale_s=adapters[0].capabilities.stale_s, settings=settings.get("limits", {})
         ),
         leftovers=values["leftovers"] or settings.get("leftovers", "report"),
-        failover=tuple(adapter.name for adapter in failover),
+        failover=tuple(adapter.name for adapter in adapters[1:]),
         interrupt_off=tuple(settings.get("interrupt_off", ())),
         session=values["session"],
         workspace="worktree" if values["worktree"] else "in_place",
@@ -156,7 +126,7 @@ def _spec(
         env=declared,
         env_file=env_file,
         quality=_accepted(
-            None if values["no_quality"] else _quality(settings), values["accept"], settings, adapter
+            None if values["no_quality"] else _quality(settings), values["accept"], settings, adapters[0]
         ),
         sandbox=check_sandbox.read(values, settings, project=project),
     )
@@ -164,6 +134,58 @@ def _spec(
         # Checked last: a mistake in an option itself is the more useful error.
         agent_options.refuse_for_command(values)
     return spec, captured
+
+
+def _checked_adapters(
+    agent: str, values: dict[str, Any], prompt: bytes | None, *, project: str, verb: str
+) -> tuple[list[Adapter], dict[str, object]]:
+    """The adapter of the agent, those of its failover, and their options; all can do the work."""
+    adapter = registry.adapter(agent)
+    _check_project(project)
+    if agent == "command":
+        command = values["command"]
+        if not command or not command[0]:
+            raise UsageError("no command was given", hint=_usage(verb))
+        check_command.check(command[0], project)
+    adapters = [adapter, *check_agent.failover(agent, values["failover"])]
+    check_agent.check_session(adapter, values["session"])
+    if agent == "command":
+        return adapters, {}
+    options = agent_options.read(values["option"], adapters)
+    check_agent.check(adapter, prompt, options, verb=verb)
+    return adapters, options
+
+
+def _check_work(values: dict[str, Any], project: str) -> None:
+    """Check where the agent works, what it must pass, and the names of variables."""
+    if values["worktree"] or values["accept"]:
+        from holdfast.views.create import check_git
+
+        if values["worktree"]:
+            check_git.check_worktree(project)
+        if values["accept"]:
+            check_git.check_accept(project, values["accept"])
+    _check_env(values["env"])
+
+
+def _captured_env(
+    adapters: list[Adapter], declared: tuple[str, ...], from_file: dict[str, str]
+) -> dict[str, Any]:
+    """The variables that the task runs with: what its agents need, and what the user names."""
+    needed = [name for each in adapters for name in each.capabilities.env]
+    captured = environment.capture(dict(os.environ), (*needed, *declared))
+    captured["env"].update(from_file)
+    return captured
+
+
+def _goal_and_name(values: dict[str, Any], prompt: bytes | None, redact: Redactor) -> tuple[str, str]:
+    """Both are shown everywhere, so they are redacted. What the task runs with is in its files."""
+    command = values["command"]
+    if prompt:
+        goal = begin_of(prompt[: _GOAL_CHARS + MARGIN], redact, _GOAL_CHARS)
+    else:
+        goal = redact(" ".join(command or ()))
+    return goal, redact(values["name"] or "") or _name(goal, command, redact)
 
 
 def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str, talk: Talk) -> str:
@@ -192,7 +214,7 @@ def _two_tasks(values: dict[str, Any], *, verb: str) -> UsageError:
     """The error for a prompt and a command: often the second word of a duration was meant."""
     prompt = values["prompt"]
     unit = clock.unit_of(prompt) if prompt else ""
-    for name in LIMITS if unit else ():
+    for name in LIMIT_OPTIONS if unit else ():
         if (values[name] or "").isdigit():
             flag = limits.flag(name)
             return UsageError(

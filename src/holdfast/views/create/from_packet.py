@@ -23,7 +23,7 @@ from holdfast.views.create import (
     permissions,
 )
 from holdfast.views.create.new_task import NewTask, environment_of, settings_with_trust
-from holdfast.views.create.options import LIMITS
+from holdfast.views.create.options import LIMIT_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holdfast.pipeline.define.written_packet import WrittenPacket
     from holdfast.views.create.new_task import Talk
 
-_MOST_REQUEST_BYTES = 8 * 1024**2
+_MAX_REQUEST_BYTES = 8 * 1024**2
 #: Options that do not go with --packet, because the packet has them: value → flag.
 _IN_THE_PACKET = {
     "prompt": "a prompt",
@@ -63,7 +63,7 @@ def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
     settings, trust = settings_with_trust(written.judge, talk=talk)
     prompt = _request(written)
     env_file, added = environment_of(values, settings)
-    flags = {name: values[name] for name in LIMITS if values.get(name) is not None}
+    flags = {name: values[name] for name in LIMIT_OPTIONS if values.get(name) is not None}
     spec = written_packet.spec(
         written,
         limits=written_packet.resolve_limits(
@@ -147,14 +147,14 @@ def _request(written: WrittenPacket) -> bytes:
     """The content of inputs/user_request.md, or the goal if that is missing or empty."""
     path = Packet(written.folder).user_request
     try:
-        data = inputs.contents(path, _MOST_REQUEST_BYTES, inside=written.folder)
+        data = inputs.contents(path, _MAX_REQUEST_BYTES, inside=written.folder)
     except FileNotFoundError:
         data = b""
     except OSError as error:
         raise UnreadableFile(f"cannot read {path}: {error.strerror}", hint="check its mode") from error
-    if len(data) > _MOST_REQUEST_BYTES:
+    if len(data) > _MAX_REQUEST_BYTES:
         raise UsageError(
-            f"{path} is larger than {_MOST_REQUEST_BYTES // 1024**2} MiB", hint="attach it instead"
+            f"{path} is larger than {_MAX_REQUEST_BYTES // 1024**2} MiB", hint="attach it instead"
         )
     return data if data.strip() else (written.manifest.get("goal").strip() + "\n").encode()
 

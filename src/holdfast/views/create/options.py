@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: The options that are fields of Limits.
-LIMITS = (
+LIMIT_OPTIONS = (
     "deadline_s",
     "timeout_s",
     "stale_s",

@@ -173,7 +173,7 @@ class Demo:
         )
 
     def _await_attempt(self, count: int) -> None:
-        """Wait until so many attempts have started, and note the agent of the last one."""
+        """Wait until this number of attempts have started, and note the agent of the last one."""
         started = self.sandbox.until(
             lambda: self.sandbox.event("attempt.started", count), f"attempt {count} starts"
         )

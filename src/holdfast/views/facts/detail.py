@@ -15,11 +15,11 @@ from functools import cached_property
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.next_action import Step
-from holdfast.model.record import Record
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, runner_gone, takeover
 from holdfast.store import atomic
 from holdfast.store import lock as locks
+from holdfast.views.facts.detail_records import Advice, Budget, Leftover, QueuePosition, Stage, Worktree
 from holdfast.views.text import describe
 
 TYPE_CHECKING = False
@@ -35,85 +35,6 @@ if TYPE_CHECKING:
     from holdfast.views.facts.packet_files import PacketFile
 
 SCHEMA = "holdfast.detail/1"
-
-
-class Stage(Record):
-    """One stage, and what its attempts took."""
-
-    name: str
-    #: pending, active, done, failed or eliminated.
-    state: str
-    agent: str | None = None
-    model: str | None = None
-    role: str | None = None
-    effort: str | None = None
-    #: Stages of the same group run in parallel.
-    group: str | None = None
-    #: The number of a candidate; 0 for other stages.
-    candidate: int = 0
-    is_chosen: bool = False
-    writes: bool | None = None
-    permissions: str | None = None
-    #: A person must approve it before it starts.
-    needs_approval: bool | None = None
-    attempt: int | None = None
-    outcome: str | None = None
-    #: passed or failed.
-    gate: str | None = None
-    decision: str = ""
-    findings: dict[str, int] = {}
-    session_id: str | None = None
-    #: Its paid calls, how long its agents ran, and since when one runs.
-    calls: int | None = None
-    seconds: float | None = None
-    since: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-
-
-class Budget(Record):
-    """What may be used of something, and what was. `used` counts from where the limit does."""
-
-    #: cost_usd, tokens, turns, paid_calls, retries or active_s.
-    name: str
-    used: float | None
-    #: null: no limit.
-    limit: float | None
-
-
-class QueuePosition(Record):
-    """The task's position in the queue."""
-
-    state: str
-    #: Why it waits; empty if it is just not its turn.
-    reason: str
-
-
-class Worktree(Record):
-    """The task's worktree."""
-
-    path: str
-    branch: str
-
-
-class Advice(Record):
-    """What to do next."""
-
-    nested = {"steps": Step}
-
-    #: A name of the closed set in `model.next_action`.
-    name: str
-    why: str
-    #: The best first.
-    steps: tuple[Step, ...]
-
-
-class Leftover(Record):
-    """A process that outlived a successful agent."""
-
-    pid: int
-    command: str
 
 
 def detail(home: Home, task: str) -> Detail:
@@ -165,7 +86,7 @@ class Detail:
             return None
 
     @cached_property
-    def _read(self) -> tuple[History, int]:
+    def _history_and_offset(self) -> tuple[History, int]:
         from holdfast.model import history
         from holdfast.views.facts.events import EventReader
 
@@ -176,22 +97,26 @@ class Detail:
             return history.History(), 0
 
     @property
+    def _history(self) -> History:
+        return self._history_and_offset[0]
+
+    @property
     def journal_bytes(self) -> int:
         """The byte of the journal after the last event in `attempts`, `gates` and `interrupts`."""
-        return self._read[1]
+        return self._history_and_offset[1]
 
     @cached_property
     def attempts(self) -> tuple[Execution, ...]:
         """Attempts of agents, and chores, in order."""
-        return self._read[0].executions
+        return self._history.executions
 
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
         """All gate results, the last one last; with the checks where their evidence is still there."""
-        latest = {gate.stage: gate.attempt for gate in self._read[0].gates}
+        latest = {gate.stage: gate.attempt for gate in self._history.gates}
         return tuple(
             self._with_checks(gate) if latest[gate.stage] == gate.attempt else gate
-            for gate in self._read[0].gates
+            for gate in self._history.gates
         )
 
     def _with_checks(self, gate: Gate) -> Gate:
@@ -210,7 +135,7 @@ class Detail:
     @cached_property
     def interrupts(self) -> tuple[Interrupt, ...]:
         """Every time it stopped to ask a person."""
-        return self._read[0].interrupts
+        return self._history.interrupts
 
     @property
     def question(self) -> Interrupt | None:
@@ -303,12 +228,12 @@ class Detail:
         """Its position in the queue; None if it is not queued."""
         if self.manifest["status"] != Status.QUEUED:
             return None
-        from holdfast.views.text import wait_reason  # loads a database
+        from holdfast.views.text import queue_reason  # loads a database
 
-        item, paused = wait_reason.find_item(self.packet.home, self.task_id)
+        item, paused = queue_reason.find_item(self.packet.home, self.task_id)
         if item is None:
             return None
-        reason = wait_reason.reason(item, paused) or wait_reason.keeper_reason(self.packet.home)
+        reason = queue_reason.reason(item, paused) or queue_reason.keeper_reason(self.packet.home)
         return QueuePosition(state=item.state, reason=reason)
 
     @cached_property
@@ -363,7 +288,7 @@ class Detail:
         return clock.iso(latest) if latest else None
 
     @cached_property
-    def lost_runner(self) -> str:
+    def lost_runner_message(self) -> str:
         """A message if it should have a runner but has none; empty otherwise."""
         if self.has_ended or not self.runner_gone:
             return ""
@@ -392,7 +317,7 @@ class Detail:
             self.packet,
             self.manifest,
             queue_state=self.queue.state if self.queue is not None else "",
-            is_runner_lost=bool(self.lost_runner) and os.path.exists(self.packet.home.down),
+            is_runner_lost=bool(self.lost_runner_message) and os.path.exists(self.packet.home.down),
             workspace=self.changed,
         )
         steps = list(action.choices)
@@ -436,7 +361,7 @@ class Detail:
             "queue": self.queue.to_json() if self.queue is not None else None,
             "worktree": self.worktree.to_json() if self.worktree is not None else None,
             "changed": self.changed,
-            "runner": self.lost_runner,
+            "runner": self.lost_runner_message,
             "leftovers": [each.to_json() for each in self.leftovers],
             "next": self.next.to_json(),
             "files": [each.to_json() for each in self.files],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "holdfast.digest/1"
 #: Size of a digest as JSON, with the newline at its end.
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 #: Ended tasks in a full digest.
 RECENT = 20
 #: In place of the id of an index: there was no task yet.
@@ -117,7 +117,7 @@ def _fitted(
     }
     if since is not None and not is_known:
         digest["note"] = "unknown cursor: this is a full digest"
-    room = MOST_BYTES - _size(digest) - 1
+    room = MAX_BYTES - _size(digest) - 1
     for at, (_, task_id, row) in enumerate(changes):
         entry = task_id if row is None else _entry(row)
         # A comma and a space, or brackets.

@@ -47,10 +47,10 @@ class Forge:
 
     def create(self, branch: str, *, base: str | None, title: str, body: str, draft: bool) -> str:
         """Open a pull request; returns its address."""
-        words = ["pr", "create", "--head", branch, "--title", title, "--body", body]
-        words += ["--base", base] if base else []
-        words += ["--draft"] if draft else []
-        lines = self._run(*words).split()
+        args = ["pr", "create", "--head", branch, "--title", title, "--body", body]
+        args += ["--base", base] if base else []
+        args += ["--draft"] if draft else []
+        lines = self._run(*args).split()
         return lines[-1] if lines else ""
 
     def update(self, url: str, *, base: str | None, title: str, body: str) -> None:
@@ -76,18 +76,18 @@ class Forge:
         except NotPossible:
             return ""
 
-    def _json(self, *words: str, allowed: tuple[int, ...] = (0,)) -> list[dict[str, Any]]:
-        text = self._run(*words, allowed=allowed)
+    def _json(self, *args: str, allowed: tuple[int, ...] = (0,)) -> list[dict[str, Any]]:
+        text = self._run(*args, allowed=allowed)
         try:
             found = json.loads(text or "[]")
         except ValueError as error:
-            raise NotPossible(f"'gh {words[0]} {words[1]}' printed no JSON", hint="update gh") from error
+            raise NotPossible(f"'gh {args[0]} {args[1]}' printed no JSON", hint="update gh") from error
         return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
-    def _run(self, *words: str, allowed: tuple[int, ...] = (0,)) -> str:
+    def _run(self, *args: str, allowed: tuple[int, ...] = (0,)) -> str:
         """The output of `gh`. Raises CommandNotFound, NotPossible."""
         where = ["--repo", self.repository] if self.repository else []
         env = environment_for_others(self.project)
-        argv = ["gh", *words, *where]
+        argv = ["gh", *args, *where]
         output = run.output(argv, cwd=self.project, env=env, limit_s=_LIMIT_S, allowed=allowed)
         return output.decode("utf-8", "replace")

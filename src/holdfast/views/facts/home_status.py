@@ -13,7 +13,7 @@ from holdfast.packet import inbox, load, runner_gone
 from holdfast.store import admitted, atomic, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.views import disk_space, keeper_version
+from holdfast.views import disk_full, keeper_version
 from holdfast.views.text import describe
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def gather(home: Home) -> dict[str, Any]:
         alerts.append(
             (URGENT, f"the keeper (process {owner.pid}) is stopped by a signal: 'holdfast up' wakes it")
         )
-    if disk := disk_space.shortage(home):
+    if disk := disk_full.shortage(home):
         alerts.append((URGENT, f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks"))
     if mismatch := keeper_version.mismatch(home):
         alerts.append((NOTE, f"{mismatch}: {keeper_version.FIX}"))

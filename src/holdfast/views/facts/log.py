@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WINDOW_SCHEMA, SEARCH_SCHEMA = "holdfast.log-window/1", "holdfast.log-search/1"
 #: A window is not larger, however long its lines are.
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 _BLOCK_BYTES = 1024 * 1024
 _LINE_CHARS = 2000
 
@@ -36,7 +36,7 @@ def window(
     line were printed, at the latest. Times are unknown (null) in a log of an older version; `at` then gives
     the end of the log.
     """
-    limit = max(1, min(limit, MOST_BYTES))
+    limit = max(1, min(limit, MAX_BYTES))
     index = LogIndex(packet.output_index)
     try:
         if at is not None:

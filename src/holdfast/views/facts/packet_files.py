@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Files that are listed at most, and read of one file.
-MOST_FILES, MOST_BYTES = 1000, 1024 * 1024
+MAX_FILES, MAX_BYTES = 1000, 1024 * 1024
 
 
 class PacketFile(Record):
@@ -45,7 +45,7 @@ def listing(packet: Packet) -> tuple[tuple[PacketFile, ...], int]:
             continue
         if not stat.S_ISREG(state.st_mode):
             continue
-        if len(found) == MOST_FILES:
+        if len(found) == MAX_FILES:
             left_out += 1
             continue
         found.append(
@@ -54,7 +54,7 @@ def listing(packet: Packet) -> tuple[tuple[PacketFile, ...], int]:
     return tuple(found), left_out
 
 
-def read(packet: Packet, path: str, *, limit: int = MOST_BYTES) -> tuple[str, int]:
+def read(packet: Packet, path: str, *, limit: int = MAX_BYTES) -> tuple[str, int]:
     """The text of a listed file, and the number of its bytes that were left out. Raises NotFound."""
     if all(each != path for _, each in _paths(packet)):
         raise NotFound(f"{packet.task_id} has no file {path!r} to show")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from holdfast.model.stage_usage import StageUsage
     from holdfast.store.layout import Packet
 
-_MOST_FILES = 50
-_MOST_CHARS = 60_000
+_MAX_FILES = 50
+_MAX_CHARS = 60_000
 _TITLE_CHARS = 120
 
 
@@ -40,7 +40,7 @@ def body(
         _files(paths, left_out),
         f"By holdfast, task `{packet.task_id}`, {manifest['status']}.",
     ]
-    return Redactor(dict(os.environ))("\n\n".join(part for part in parts if part))[:_MOST_CHARS] + "\n"
+    return Redactor(dict(os.environ))("\n\n".join(part for part in parts if part))[:_MAX_CHARS] + "\n"
 
 
 def _checks(packet: Packet, manifest: dict[str, Any], used: dict[str, StageUsage]) -> str:
@@ -78,9 +78,9 @@ def _findings(manifest: dict[str, Any]) -> str:
 
 
 def _files(paths: tuple[str, ...], left_out: tuple[str, ...]) -> str:
-    lines = [f"- `{path}`" for path in paths[:_MOST_FILES]]
-    if paths[_MOST_FILES:]:
-        lines.append(f"- and {len(paths) - _MOST_FILES} more")
+    lines = [f"- `{path}`" for path in paths[:_MAX_FILES]]
+    if paths[_MAX_FILES:]:
+        lines.append(f"- and {len(paths) - _MAX_FILES} more")
     if left_out:
         lines.append(f"- left out, as it is outside the scope: {len(left_out)} files")
     return "\n".join(["## Changed files", "", *lines])

@@ -12,7 +12,7 @@ from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.facts import task_list
-from holdfast.views.text import describe, home_down, wait_reason
+from holdfast.views.text import describe, home_down, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: Items that are listed; the rest is counted.
-MOST_ITEMS = 500
+MAX_ITEMS = 500
 #: Steps of the series of waiting tasks, newest.
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 _REASON_BYTES = 4096
 
 
@@ -36,8 +36,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     except HoldfastError as error:
         schedules, problem = [], problem or str(error)
     shown = [
-        {**item, "task_name": names.get(item["task_id"], ""), "waits": why}
-        for item, why in items[:MOST_ITEMS]
+        {**item, "task_name": names.get(item["task_id"], ""), "waits": why} for item, why in items[:MAX_ITEMS]
     ]
     counts: dict[str, int] = {}
     for item, _ in items:
@@ -45,7 +44,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     return {
         "at": clock.iso_now(),
         "items": shown,
-        "left_out": max(0, len(items) - MOST_ITEMS),
+        "left_out": max(0, len(items) - MAX_ITEMS),
         "counts": counts,
         "paused": paused,
         "schedules": schedules,
@@ -61,7 +60,7 @@ def _items(home: Home) -> tuple[list[tuple[dict[str, Any], str]], list[str], str
     try:
         with LocalQueue(home, reads_only=True) as queue:
             paused = queue.paused()
-            return [(item.to_json(), wait_reason.reason(item, paused)) for item in queue.items()], paused, ""
+            return [(item.to_json(), queue_reason.reason(item, paused)) for item in queue.items()], paused, ""
     except HoldfastError as error:
         return [], [], str(error)
 
@@ -76,7 +75,7 @@ def _obstacles(home: Home, paused: list[str], *, has_items: bool) -> list[str]:
         found.append(f"the queue waits for a person: {describe.one_line(question)}")
     if has_items and os.path.exists(home.down):
         found.append(home_down.QUEUE_WAITS)
-    elif has_items and (reason := wait_reason.keeper_reason(home)):
+    elif has_items and (reason := queue_reason.keeper_reason(home)):
         found.append(reason)
     return found
 
@@ -103,4 +102,4 @@ def waiting(rows: Iterable[dict[str, Any]], since: str) -> list[dict[str, Any]]:
             series.append({"at": at, "count": count})
     if series and series[0]["at"] > since:
         series.insert(0, {"at": since, "count": 0})
-    return series[-MOST_STEPS:]
+    return series[-MAX_STEPS:]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "holdfast.replay/1"
 #: Of more moments, some of those in which only tokens changed are left out.
-MOST_MOMENTS = 2000
+MAX_MOMENTS = 2000
 #: What a value of another version, or a damaged one, raises.
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError)
 
@@ -62,10 +62,10 @@ def _without_time(moment: dict[str, Any]) -> dict[str, Any]:
 
 
 def _thinned(moments: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most about MOST_MOMENTS: all in which state, stage or attempt changed, and some of the others."""
-    if len(moments) <= MOST_MOMENTS:
+    """At most about MAX_MOMENTS: all in which state, stage or attempt changed, and some of the others."""
+    if len(moments) <= MAX_MOMENTS:
         return moments
-    step = len(moments) // MOST_MOMENTS + 1
+    step = len(moments) // MAX_MOMENTS + 1
     kept: list[dict[str, Any]] = []
     for number, moment in enumerate(moments):
         is_last = number == len(moments) - 1

@@ -13,7 +13,7 @@ from holdfast.packet import load, metrics
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import events, home_status, task_list
-from holdfast.views.text import describe, next_steps, wait_reason
+from holdfast.views.text import describe, next_steps, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": wait_reason.reason(item, []),
+                    "reason": queue_reason.reason(item, []),
                     "since": item.added_at,
                 }
                 for item in items

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SCHEMA = "holdfast.summary/1"
-_MOST_BYTES = 3500
+_MAX_BYTES = 3500
 #: A runner needs a few milliseconds for the last files of a task.
 _LAST_FILES_S = 2.0
 
@@ -34,7 +34,7 @@ def gather(packet: Packet, manifest: dict[str, Any]) -> dict[str, Any]:
         "schema": SCHEMA,
         "task_id": packet.task_id,
         "status": manifest["status"],
-        "text": data[:_MOST_BYTES].decode("utf-8", "ignore"),
-        "left_out_bytes": max(0, len(data) - _MOST_BYTES),
+        "text": data[:_MAX_BYTES].decode("utf-8", "ignore"),
+        "left_out_bytes": max(0, len(data) - _MAX_BYTES),
         "path": packet.summary,
     }

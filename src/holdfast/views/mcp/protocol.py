@@ -34,16 +34,21 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def chosen(asked: object) -> str:
+def negotiated_version(asked: object) -> str:
     """The version for a client that asks for one in `initialize`."""
     return asked if isinstance(asked, str) and asked in HANDSHAKE else HANDSHAKE[-1]
 
 
-def is_modern(params: dict[str, Any]) -> bool:
-    """Whether a request carries its version. Raises RpcError if it is not one of ours."""
+def carries_version(params: dict[str, Any]) -> bool:
+    """Whether a request names its version, as every request does from 2026-07-28 on."""
+    return f"{_PREFIX}protocolVersion" in as_object(params.get("_meta"))
+
+
+def check_version(params: dict[str, Any]) -> None:
+    """Raise RpcError if a request carries a version that is not one of ours."""
+    if not carries_version(params):
+        return
     meta = as_object(params.get("_meta"))
-    if f"{_PREFIX}protocolVersion" not in meta:
-        return False
     version = meta[f"{_PREFIX}protocolVersion"]
     if not isinstance(version, str) or f"{_PREFIX}clientCapabilities" not in meta:
         raise RpcError(
@@ -52,10 +57,9 @@ def is_modern(params: dict[str, Any]) -> bool:
     if version not in MODERN:
         data = {"supported": [*MODERN, *reversed(HANDSHAKE)], "requested": version}
         raise RpcError(NO_VERSION, f"unsupported protocol version {version}", data)
-    return True
 
 
-def modern(result: dict[str, Any], method: str, server: dict[str, str]) -> dict[str, Any]:
+def with_version_fields(result: dict[str, Any], method: str, server: dict[str, str]) -> dict[str, Any]:
     """A result with the fields that it has from 2026-07-28 on. Lists of tools never change."""
     meta = {**as_object(result.get("_meta")), f"{_PREFIX}serverInfo": server}
     added: dict[str, Any] = {"resultType": "complete", "_meta": meta}

@@ -19,7 +19,7 @@ _KINDS = {
     "findings": ("text/markdown", "what reviewers and verifiers reported"),
     "gate": ("application/json", "gate results with their evidence"),
 }
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _read(uri: object) -> dict[str, Any]:
         raise RpcError(protocol.NO_RESOURCE, f"no resource {uri}", {"uri": str(uri)})
     try:
         packet = load.find(Home(paths.home()), name, archived=True)
-        text: str = tools.shown(packet, kind, {"bytes": _MOST_BYTES}, most=_MOST_BYTES)["text"]
+        text: str = tools.shown(packet, kind, {"bytes": _MAX_BYTES}, most=_MAX_BYTES)["text"]
     except HoldfastError as error:
         raise RpcError(protocol.NO_RESOURCE, str(error), {"uri": uri, "code": error.code}) from error
     return {"uri": uri, "mimeType": _KINDS[kind][0], "text": text}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.views.mcp.waiting import Wait
 
 #: A longer line is refused, and skipped without being kept.
-MOST_BYTES = 4 * 1024 * 1024
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 _SERVER = {"name": "holdfast", "title": "holdfast", "version": holdfast.__version__}
 _CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}}
 _INSTRUCTIONS = (
@@ -90,10 +90,10 @@ class _Server:
     def _add(self, piece: bytes) -> None:
         if not self._is_skipping:
             self._buffer += piece
-            if len(self._buffer) > MOST_BYTES:
+            if len(self._buffer) > MAX_MESSAGE_BYTES:
                 self._is_skipping = True
                 self._buffer = bytearray()
-                message = f"a message is larger than {MOST_BYTES >> 20} MB"
+                message = f"a message is larger than {MAX_MESSAGE_BYTES >> 20} MB"
                 self._fail(None, RpcError(protocol.INVALID_REQUEST, message))
 
     def _end_line(self) -> None:
@@ -146,8 +146,8 @@ class _Server:
         try:
             result = self._answer(method, params, request_id)
             if result is not None:
-                is_modern = method != "initialize" and protocol.is_modern(params)
-                result = protocol.modern(result, method, _SERVER) if is_modern else result
+                has_version = method != "initialize" and protocol.carries_version(params)
+                result = protocol.with_version_fields(result, method, _SERVER) if has_version else result
                 self._send({"id": request_id, "result": result})
         except RpcError as error:
             self._fail(request_id, error)
@@ -160,9 +160,9 @@ class _Server:
         """The result; None if it comes later. Raises RpcError."""
         about = {"capabilities": _CAPABILITIES, "instructions": _INSTRUCTIONS}
         if method == "initialize":
-            version = protocol.chosen(params.get("protocolVersion"))
+            version = protocol.negotiated_version(params.get("protocolVersion"))
             return {"protocolVersion": version, "serverInfo": _SERVER, **about}
-        protocol.is_modern(params)
+        protocol.check_version(params)
         if method == "server/discover":
             return {"supportedVersions": list(protocol.MODERN), **about}
         if method == "ping":
@@ -183,7 +183,7 @@ class _Server:
         from holdfast.views.mcp import tools
 
         name, arguments = params.get("name"), protocol.as_object(params.get("arguments"))
-        if not isinstance(name, str) or name not in tools.TOOLS:
+        if not isinstance(name, str) or name not in (*tools.TOOLS, "wait"):
             raise RpcError(protocol.INVALID_PARAMS, f"no tool {name!r}")
         try:
             tools.check(name, arguments)
@@ -216,7 +216,8 @@ class _Server:
                 raise
             result = tools.failed(error)
         self._cancel(request_id)
-        result = protocol.modern(result, "tools/call", _SERVER) if wait.is_modern else result
+        if wait.carries_version:
+            result = protocol.with_version_fields(result, "tools/call", _SERVER)
         self._send({"id": request_id, "result": result})
 
     def _cancel(self, request_id: Any) -> None:

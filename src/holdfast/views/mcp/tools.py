@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 #: Size of a text of `show`, unless another is asked for.
-_SHOWN_BYTES, _MOST_BYTES = 8192, 65536
-#: Options of `start` that go to the task as they are, and those whose name differs.
+_SHOWN_BYTES, _MAX_BYTES = 8192, 65536
+#: Options of `start` that go to the task as they are.
 _SAME = ("prompt", "agent", "model", "project", "packet", "permissions", "name", "id", "worktree", "sandbox")
 #: Types of a schema.
 _TYPES: dict[str, Any] = {
@@ -28,7 +28,8 @@ _TYPES: dict[str, Any] = {
     "array": list,
     "object": dict,
 }
-_RENAMED = {"deadline": "deadline_s", "budget_usd": "budget_usd", "max_turns": "max_turns"}
+#: Options of `start` that are passed as text, under the name of the task option.
+_LIMITS = {"deadline": "deadline_s", "budget_usd": "budget_usd", "max_turns": "max_turns"}
 
 
 # The server lives long, and may be inside an agent whose program emptied its environment.
@@ -101,7 +102,7 @@ def _start(arguments: dict[str, Any]) -> dict[str, Any]:
 
     notes: list[str] = []
     options: dict[str, Any] = {name: arguments[name] for name in _SAME if name in arguments}
-    options |= {_RENAMED[name]: str(arguments[name]) for name in _RENAMED if name in arguments}
+    options |= {_LIMITS[name]: str(arguments[name]) for name in _LIMITS if name in arguments}
     for name in ("command", "accept", "failover"):
         if name in arguments:
             options[name] = tuple(arguments[name])
@@ -130,7 +131,7 @@ def _show(arguments: dict[str, Any]) -> dict[str, Any]:
     return {**_state(packet), "what": what, **shown(packet, what, arguments)}
 
 
-def shown(packet: Packet, what: str, arguments: dict[str, Any], *, most: int = _MOST_BYTES) -> dict[str, Any]:
+def shown(packet: Packet, what: str, arguments: dict[str, Any], *, most: int = _MAX_BYTES) -> dict[str, Any]:
     """A text about a task, within a limit."""
     limit = min(max(1, arguments.get("bytes", _SHOWN_BYTES)), most)
     if what == "summary":
@@ -182,17 +183,14 @@ def _stop(arguments: dict[str, Any]) -> dict[str, Any]:
     packet = load.find(home, arguments["task"], archived=True)
     args: dict[str, Any] = {"reason": arguments["message"]} if arguments.get("message") else {}
     args |= {"now": True} if arguments.get("now") else {}
-    sent, _ = requests.stop_all([packet], args)
-    for _, error in sent.failed:
-        raise error
+    requests.stop(packet, args)
     return _state(packet)
 
 
-#: By name; the server has `wait` itself.
+#: By name, without `wait`, which the server answers itself.
 TOOLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "start": _start,
     "digest": _digest,
-    "wait": _digest,
     "show": _show,
     "say": _say,
     "stop": _stop,

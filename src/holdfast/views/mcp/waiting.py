@@ -11,15 +11,15 @@ from holdfast.store.layout import Home
 from holdfast.views.facts import digest
 from holdfast.views.facts.changes import SCAN_S, Changes
 from holdfast.views.mcp import protocol, tools
-from holdfast.views.settle import Until
+from holdfast.views.settle import SettleCheck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 #: Codex cuts a call off after 60 s.
-MOST_S = 50.0
-#: Manifests change often: looks at the digest are at least so far apart; at most so far, for the queue.
+MAX_WAIT_S = 50.0
+#: Minimum and maximum time between two digests; interval of progress messages.
 _PAUSE_S, _LOOK_S, _PROGRESS_S = 0.2, 5.0, 5.0
 _SETTLED = frozenset({*ENDS, Status.INTERRUPTED})
 
@@ -36,14 +36,14 @@ class Wait:
         self._since: str | None = arguments.get("since")
         if self._since is None and self._only is None and not self._wanted:
             self._since = digest.gather(self._home, since=None)["cursor"]
-        self._queue = Until(self._home, say=lambda _: None)
+        self._queue = SettleCheck(self._home, say=lambda _: None)
         self._began_mono = self._told_mono = clock.mono()
-        self._ends_mono = self._began_mono + min(MOST_S, max(0.0, arguments.get("timeout_s", MOST_S)))
+        self._ends_mono = self._began_mono + min(MAX_WAIT_S, max(0.0, arguments.get("timeout_s", MAX_WAIT_S)))
         self._token = protocol.progress_token(params)
         self._counts: dict[str, int] = {}
         self._looked_mono = float("-inf")
         self._has_changed = True
-        self.is_modern = protocol.is_modern(params)
+        self.carries_version = protocol.carries_version(params)
 
     @property
     def descriptor(self) -> int:
@@ -73,7 +73,7 @@ class Wait:
     def _is_finished(self, found: dict[str, Any]) -> bool:
         if self._until == "change":
             return bool(found["tasks"] or found["gone"])
-        stuck = {task_id for task_id in self._queue.others() if self._is_asked(task_id)}
+        stuck = {task_id for task_id in self._queue.stuck_in_queue() if self._is_asked(task_id)}
         if self._until == "all":
             at_work = sum(count for state, count in found["counts"].items() if state not in _SETTLED)
             return at_work <= len(stuck)

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.units import plural as plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-def plural(count: float, noun: str) -> str:
-    """`1 attempt`, `2 attempts`, `0 retries`."""
-    number = f"{count:g}" if isinstance(count, float) else str(count)
-    if count == 1:
-        return f"{number} {noun}"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def short(count: float) -> str:

@@ -144,7 +144,6 @@ class TopApp(App[None]):
         self.board = Board()
         self._changes: Changes | None = None
         self._is_everything = False
-        self._is_due = False
 
     def on_mount(self) -> None:
         """Show the tasks, and from then on what changes."""

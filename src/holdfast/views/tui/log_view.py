@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 _WINDOW_BYTES = 128 * 1024
-#: Above the first visible line, so many lines are kept loaded.
+#: Lines kept loaded above the first visible one.
 _AHEAD = 100
 
 

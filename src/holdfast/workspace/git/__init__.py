@@ -118,13 +118,13 @@ def version(limit_s: float = 10.0) -> tuple[str, str]:
 
 def head(repository: Repository) -> str | None:
     """The commit that is checked out; None before the first commit."""
-    words = ["rev-parse", "--verify", "-q", "HEAD^{commit}"]
+    args = ["rev-parse", "--verify", "-q", "HEAD^{commit}"]
     # Not in the working tree, which may be gone.
-    done = call(words, of=repository, cwd=repository.common_dir, allowed=(0, 1, 128))
+    done = call(args, of=repository, cwd=repository.common_dir, allowed=(0, 1, 128))
     return text(done.stdout) or None if done.returncode == 0 else None
 
 
 def is_merging(repository: Repository) -> bool:
     """Whether a merge was started there and not finished."""
-    words = ["rev-parse", "-q", "--verify", "MERGE_HEAD"]
-    return call(words, of=repository, cwd=repository.common_dir, allowed=(0, 1, 128)).returncode == 0
+    args = ["rev-parse", "-q", "--verify", "MERGE_HEAD"]
+    return call(args, of=repository, cwd=repository.common_dir, allowed=(0, 1, 128)).returncode == 0

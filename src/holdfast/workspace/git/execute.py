@@ -113,14 +113,14 @@ def execute(
     `without` are variables of the fixed environment that are left out. Raises GitMissing, or GitFailed for an
     exit status that is not `allowed`.
     """
-    words = list(arguments)
+    args = list(arguments)
     program_search.distrust(cwd)
     path = program()
     fixed = {name: value for name, value in _FIXED.items() if name not in without}
     try:
         with _file_of(stdin) as given:
             process = subprocess.Popen(
-                [path, *_OPTIONS, *words],
+                [path, *_OPTIONS, *args],
                 cwd=cwd,
                 env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
                 stdin=given,
@@ -133,13 +133,13 @@ def execute(
             raise GitFailed(f"cannot run git in {cwd}: there is no such directory") from error
         raise GitMissing("git is not in PATH") from error
     except subprocess.TimeoutExpired as error:
-        raise GitFailed(f"git {words[0]} in {cwd} exceeded its limit of {limit_s:.0f} s") from error
+        raise GitFailed(f"git {args[0]} in {cwd} exceeded its limit of {limit_s:.0f} s") from error
     except OSError as error:
         raise GitFailed(f"cannot run git in {cwd}: {error.strerror}") from error
     if done.returncode not in allowed:
         stderr = " ".join(done.stderr.decode("utf-8", "replace").split())[:_STDERR_CHARS]
         raise GitFailed(
-            f"git {words[0]} in {cwd}: {stderr or f'exit status {done.returncode}'}", hint=_hint(stderr)
+            f"git {args[0]} in {cwd}: {stderr or f'exit status {done.returncode}'}", hint=_hint(stderr)
         )
     return done
 

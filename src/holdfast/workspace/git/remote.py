@@ -99,8 +99,8 @@ def is_place(remote: Remote) -> bool:
 
 def tip(repository: Repository, remote: Remote, branch: str) -> str | None:
     """The commit of a branch there; None if there is no such branch. Raises GitFailed."""
-    words = ["ls-remote", "--refs", remote.url, f"refs/heads/{branch}"]
-    line = text(_call(repository, words).stdout)
+    args = ["ls-remote", "--refs", remote.url, f"refs/heads/{branch}"]
+    line = text(_call(repository, args).stdout)
     return line.split()[0] if line else None
 
 
@@ -114,7 +114,7 @@ def push(repository: Repository, remote: Remote, *, commit: str, branch: str, in
     _call(repository, ["push", "--quiet", "--no-verify", "--no-signed", lease, remote.url, f"{commit}:{ref}"])
 
 
-def _call(repository: Repository, words: Iterable[str]) -> subprocess.CompletedProcess[bytes]:
+def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedProcess[bytes]:
     target = Target(
         objects=os.path.join(repository.common_dir, "objects"),
         git_dir=repository.git_dir,
@@ -133,7 +133,7 @@ def _call(repository: Repository, words: Iterable[str]) -> subprocess.CompletedP
     try:
         with Session() as session:
             return execute(
-                words,
+                args,
                 cwd=repository.top,
                 env={**session.variables(target, settings.read(repository)), **env},
                 limit_s=LIMIT_S,

@@ -183,9 +183,9 @@ def _listed(repository: Repository | None) -> list[tuple[str, str]]:
 
 def listed(config: bytes) -> list[tuple[str, str]] | None:
     """All names and values of a configuration file, given its content; None if it cannot be parsed."""
-    words = ["config", "--file", "-", "--list", "-z", "--no-includes"]
+    args = ["config", "--file", "-", "--list", "-z", "--no-includes"]
     try:
-        return pairs(execute(words, cwd="/", env={}, stdin=config, limit_s=_READ_S).stdout)
+        return pairs(execute(args, cwd="/", env={}, stdin=config, limit_s=_READ_S).stdout)
     except GitFailed:
         return None
 

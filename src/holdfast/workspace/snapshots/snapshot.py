@@ -37,6 +37,14 @@ _TRIES = 3
 _MAX_DEPTH = 5
 
 
+def is_large(path: str) -> bool:
+    """Whether a snapshot has only a note of this file, because of its size."""
+    try:
+        return os.lstat(path).st_size > BIG_BYTES
+    except OSError:
+        return False
+
+
 def take(
     project: ProjectTree,
     trees: Trees,
@@ -122,8 +130,8 @@ class _Snapshot:
             self._copy(user_index)
         elif os.path.isfile(kept):
             # Without the times of files, each is read again.
-            words = ["ls-files", "-s", "-z"]
-            listed = self.trees.run(words, work_tree=self.top, index=kept, allowed=(0, 128))
+            args = ["ls-files", "-s", "-z"]
+            listed = self.trees.run(args, work_tree=self.top, index=kept, allowed=(0, 128))
             self._git("update-index", "-z", "--index-info", stdin=listed)
         elif repository is not None:
             lines = b"".join(
@@ -155,19 +163,19 @@ class _Snapshot:
             head = git.head(repository)
         except GitFailed:
             return []  # an agent damaged it; then there is nothing to merge
-        words = ["diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none"]
-        paths = git.names(self._git(*words, "--diff-filter=D", head)) if head is not None else []
+        args = ["diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none"]
+        paths = git.names(self._git(*args, "--diff-filter=D", head)) if head is not None else []
         if os.path.isfile(user_index):
-            words = ["ls-files", "-z"] if head is None else [*words, "--diff-filter=A", head]
+            args = ["ls-files", "-z"] if head is None else [*args, "--diff-filter=A", head]
             # A damaged index has nothing to commit.
-            paths += git.names(self.trees.run(words, work_tree=self.top, index=user_index, allowed=(0, 128)))
+            paths += git.names(self.trees.run(args, work_tree=self.top, index=user_index, allowed=(0, 128)))
         return paths
 
     def _tracked_inside(self, repository: git.Repository) -> list[str]:
         """As `_tracked`; a nested repository is asked itself, and only for names."""
         known = set(git.names(self._git("ls-files", "-z")))
-        words = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"]
-        paths = git.names(git.run(words, of=repository, allowed=(0, 128)))
+        args = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"]
+        paths = git.names(git.run(args, of=repository, allowed=(0, 128)))
         paths += [entry.partition("\t")[2] for entry in git.names(_listed(repository))]
         return [path for path in dict.fromkeys(paths) if path not in known and _is_below(path)]
 
@@ -296,8 +304,8 @@ class _Snapshot:
         if not data.startswith(b"tree " + tree.encode() + b"\n"):
             return False
         # The name of an object is the digest of its content, whatever the repository says.
-        words = ("hash-object", "-w", "-t", "commit", "--stdin")
-        return git.text(self.trees.run(words, stdin=data, allowed=(0, 128))) == commit
+        args = ("hash-object", "-w", "-t", "commit", "--stdin")
+        return git.text(self.trees.run(args, stdin=data, allowed=(0, 128))) == commit
 
     def _update(self) -> None:
         if self.removed:

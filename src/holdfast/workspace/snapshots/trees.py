@@ -220,9 +220,9 @@ class Trees:
 
     def commit(self, tree: str, *parents: str) -> str:
         """A commit of a tree; always the same for the same tree and parents."""
-        words = [word for parent in parents for word in ("-p", parent)]
+        args = [word for parent in parents for word in ("-p", parent)]
         return git.text(
-            self.run(["commit-tree", "--no-gpg-sign", tree, *words, "-m", "snapshot"], env=_IDENTITY)
+            self.run(["commit-tree", "--no-gpg-sign", tree, *args, "-m", "snapshot"], env=_IDENTITY)
         )
 
 

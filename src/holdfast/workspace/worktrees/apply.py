@@ -11,6 +11,7 @@ from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
+from holdfast.units import plural
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, lock, sandbox_commits
 from holdfast.workspace import scope as scopes
@@ -119,9 +120,9 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
     refuse_unseen(packet, tree, head, scope)
     _try_merge(tree, head)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
-    words = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
+    args = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
     try:
-        git.run([*words, "-m", f"Merge {source}: {title}\n", head], of=main, env=_committer(main))
+        git.run([*args, "-m", f"Merge {source}: {title}\n", head], of=main, env=_committer(main))
     except GitFailed as error:
         # No hook has run, so this is a conflict or a dirty file: there is nothing, or a merge to abort.
         if git.is_merging(main):
@@ -169,9 +170,9 @@ def squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
         return False
     start = git.text(git.run(["merge-base", "HEAD", head], of=worktree.main_of(tree)))
     # List all files: the paths may not fit on a command line, and diff cannot read them from stdin.
-    words = ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", start]
+    args = ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", start]
     with commits.own_index(worktree.inside(tree)) as own:
-        changed_files = set(git.names(git.run(words, of=own)))
+        changed_files = set(git.names(git.run(args, of=own)))
         if still_changed := [path for path in foreign if path in changed_files]:
             branch = worktree.branch_of(tree) or "no branch"
             raise NotPossible(
@@ -219,11 +220,11 @@ def _empty_submodules(tree: Worktree, head: str) -> list[str]:
 def _is_large_and_same(tree: Worktree, head: str, path: str) -> bool:
     """Whether a path is a file of which a snapshot has only a note, and the commit has its content."""
     full = os.path.join(tree.path, path)
-    if os.path.islink(full) or not os.path.isfile(full) or os.path.getsize(full) <= snapshot.BIG_BYTES:
+    if not snapshot.is_large(full):
         return False
     inside = worktree.inside(tree)
-    words = ["rev-parse", "--verify", "-q", f"{head}:{path}"]
-    return git.run(words, of=inside, allowed=(0, 1, 128)) == git.run(["hash-object", "--", path], of=inside)
+    args = ["rev-parse", "--verify", "-q", f"{head}:{path}"]
+    return git.run(args, of=inside, allowed=(0, 1, 128)) == git.run(["hash-object", "--", path], of=inside)
 
 
 def _nothing(
@@ -232,7 +233,7 @@ def _nothing(
     if tree is not None and (count := unmerged.stray_commits(tree)):
         return NotPossible(
             f"{packet.task_id} is not on its own branch, and its HEAD has nothing new for {where}",
-            hint=f"'git merge {tree.branch}' merges {count} commit{'s' if count != 1 else ''} of that branch",
+            hint=f"'git merge {tree.branch}' merges {plural(count, 'commit')} of that branch",
         )
     if left_out:
         return NotPossible(
@@ -313,15 +314,8 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
 
 def _too_large(trees: Trees, base: Base, tree: str) -> list[str]:
     """The changed files of which the tree has only a note."""
-    found: list[str] = []
-    for change in changed(trees, base.base_tree, tree):
-        try:
-            stats = os.lstat(os.path.join(base.place.top, change.path))
-        except OSError:
-            continue
-        if stats.st_size > snapshot.BIG_BYTES:
-            found.append(change.path)
-    return found
+    paths = [change.path for change in changed(trees, base.base_tree, tree)]
+    return [path for path in paths if snapshot.is_large(os.path.join(base.place.top, path))]
 
 
 def is_needed(packet: Packet) -> bool:

@@ -69,8 +69,8 @@ def commit(own: git.Repository, message: str) -> str | None:
     head, merged = git.head(own), _merged(own)
     # In a partial clone, objects of files that were never checked out are missing.
     tree = git.text(git.run(["write-tree", "--missing-ok"], of=own))
-    words = ["rev-parse", "--verify", "-q", f"{head}^{{tree}}"]
-    if head is not None and not merged and git.text(git.run(words, of=own)) == tree:
+    args = ["rev-parse", "--verify", "-q", f"{head}^{{tree}}"]
+    if head is not None and not merged and git.text(git.run(args, of=own)) == tree:
         return None
     parents = [*([head] if head is not None else []), *merged]
     return git.text(
@@ -110,9 +110,8 @@ def end_merge(repository: git.Repository) -> None:
 def end_finished_merge(repository: git.Repository) -> None:
     """Forget a merge whose commit is made already: a kill came in between."""
     merged = _merged(repository)
-    words = ["merge-base", "--is-ancestor"]
+    args = ["merge-base", "--is-ancestor"]
     if merged and all(
-        git.call([*words, each, "HEAD"], of=repository, allowed=(0, 1, 128)).returncode == 0
-        for each in merged
+        git.call([*args, each, "HEAD"], of=repository, allowed=(0, 1, 128)).returncode == 0 for each in merged
     ):
         end_merge(repository)

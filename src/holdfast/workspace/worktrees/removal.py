@@ -8,12 +8,13 @@ import shlex
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
+from holdfast.units import plural
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.snapshots.changes import gitlinks, patch, within
-from holdfast.workspace.snapshots.snapshot import BIG_BYTES
+from holdfast.workspace.snapshots.snapshot import is_large
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import submodules, unmerged, worktree
 
@@ -51,14 +52,10 @@ def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: b
     where = f"on {branch}" if branch is not None else "on no branch"
     if commits and unmerged.stray_commits(tree) == commits:
         where = f"on {tree.branch}"
-    parts = [f"{_counted(commits, 'commit')} {where}"] if commits else []
-    parts += [f"{_counted(len(files), 'uncommitted file')} in {tree.path}"] if files else []
-    parts += [f"{_counted(count, 'commit')} in the submodule {path}" for path, count in inside.items()]
+    parts = [f"{plural(commits, 'commit')} {where}"] if commits else []
+    parts += [f"{plural(len(files), 'uncommitted file')} in {tree.path}"] if files else []
+    parts += [f"{plural(count, 'commit')} in the submodule {path}" for path, count in inside.items()]
     raise NotPossible(f"{task_id} has unmerged work: {' and '.join(parts)}", hint=_hint(tree, inside))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 def _hint(tree: Worktree, inside: dict[str, int]) -> str:
@@ -94,7 +91,7 @@ def keep_left_out(packet: Packet) -> str | None:
         )
     for path in left_out:
         full = os.path.join(base.place.top, path)
-        if os.path.isfile(full) and os.path.getsize(full) > BIG_BYTES:
+        if is_large(full):
             raise NotPossible(
                 f"{path} is outside the scope, so 'apply' left it out, and it is too large for a patch",
                 hint=f"save {full} yourself; 'holdfast rm --force {packet.task_id}' discards it",
@@ -135,8 +132,8 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
     if not unmerged.is_merged(tree):
         return f"its commits stay on the branch {tree.branch} of {tree.main}"
     worktree.check_branch(tree)
-    words = ["update-ref", "--no-deref", "-d", f"refs/heads/{tree.branch}", tip]
-    git.run(words, of=worktree.main_of(tree))
+    args = ["update-ref", "--no-deref", "-d", f"refs/heads/{tree.branch}", tip]
+    git.run(args, of=worktree.main_of(tree))
     return ""
 
 
@@ -166,6 +163,6 @@ def _keep_commits(tree: Worktree) -> str:
     if branch == tree.branch and worktree.is_symbolic(tree):
         branch = f"{tree.branch}-{head[:12]}"
     worktree.refuse_links(tree, branch)
-    words = ["update-ref", "--no-deref", f"refs/heads/{branch}", head]
-    git.run(words, of=worktree.main_of(tree))
+    args = ["update-ref", "--no-deref", f"refs/heads/{branch}", head]
+    git.run(args, of=worktree.main_of(tree))
     return f"its commits stay on the branch {branch} of {tree.main}"

@@ -144,15 +144,15 @@ def _home_of(tree: Worktree, parent: git.Repository | None, path: str) -> git.Re
 
 def _is_unborn(repository: git.Repository) -> bool:
     """Whether the checked-out branch has no commit yet. (git does not know the name HEAD then.)"""
-    words = ["symbolic-ref", "-q", "HEAD"]
-    is_on_branch = git.call(words, of=repository, allowed=(0, 1, 128)).returncode == 0
+    args = ["symbolic-ref", "-q", "HEAD"]
+    is_on_branch = git.call(args, of=repository, allowed=(0, 1, 128)).returncode == 0
     return is_on_branch and git.head(repository) is None
 
 
-def _git(repository: git.Repository, *words: str) -> bytes:
+def _git(repository: git.Repository, *args: str) -> bytes:
     """Run git in the repository of a submodule. Raises NotPossible if it fails."""
     try:
-        return git.run(words, of=repository)
+        return git.run(args, of=repository)
     except GitFailed as error:
         raise NotPossible(
             f"cannot read the repository {repository.top}: {error}",

@@ -34,8 +34,8 @@ def commits(tree: Worktree) -> int:
     repository = worktree.main_of(tree)
     main = git.head(repository)
     known = [tree.commit, *([main] if main is not None else [])]
-    words = ["rev-list", "--count", *tips, "--not", *others, "--branches", "--remotes", *known]
-    return int(git.run(words, of=repository))
+    args = ["rev-list", "--count", *tips, "--not", *others, "--branches", "--remotes", *known]
+    return int(git.run(args, of=repository))
 
 
 def is_merged(tree: Worktree) -> bool:
@@ -48,13 +48,13 @@ def stray_commits(tree: Worktree) -> int:
     tip, head = worktree.tip_of(tree), worktree.head_of(tree)
     if tip is None or head is None or worktree.is_ancestor(tree, tip, head):
         return 0
-    words = ["rev-list", "--count", tip, "--not", head, f"--exclude={tree.branch}", "--branches", "--remotes"]
-    return int(git.run(words, of=worktree.main_of(tree)))
+    args = ["rev-list", "--count", tip, "--not", head, f"--exclude={tree.branch}", "--branches", "--remotes"]
+    return int(git.run(args, of=worktree.main_of(tree)))
 
 
 def uncommitted(tree: Worktree) -> list[str]:
     """Uncommitted files of the worktree, without ignored ones. Raises NotPossible if git cannot tell."""
-    if not os.path.isdir(tree.path) or worktree.is_initializing(tree):
+    if not os.path.isdir(tree.path) or worktree.is_unfinished(tree):
         return []
     return changed_files.listed(worktree.inside(tree))
 
@@ -78,8 +78,8 @@ def committed_outside(tree: Worktree, scope: Scope | None) -> list[str]:
     head = worktree.head_of(tree)
     if scope is None or head is None:
         return []
-    words = ["diff", "--name-only", "-z", "--no-renames", f"HEAD...{head}"]
-    return outside(tree, git.names(git.run(words, of=worktree.main_of(tree))), scope)
+    args = ["diff", "--name-only", "-z", "--no-renames", f"HEAD...{head}"]
+    return outside(tree, git.names(git.run(args, of=worktree.main_of(tree))), scope)
 
 
 def exists(tree: Worktree, scope: Scope | None = None) -> bool:
@@ -165,8 +165,8 @@ def _commit(repository: git.Repository, message: str, changed: list[str], left_o
     _stage(repository, [path for path in changed if path.rstrip("/") not in names])
     if names:
         # The agent may have staged them.
-        words = ["reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"]
-        git.run(words, of=repository, stdin=git.listing(sorted(names)))
+        args = ["reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"]
+        git.run(args, of=repository, stdin=git.listing(sorted(names)))
     return commits_of.commit(repository, message)
 
 
@@ -188,13 +188,13 @@ def _stage(repository: git.Repository, paths: list[str]) -> None:
             removed += [] if path in links and is_directory(full) else [path]
         else:
             added.append(path)
-    for words, lines in (
+    for args, lines in (
         (["--force-remove", "-z", "--stdin"], git.listing(removed)),
         (["--replace", "-z", "--index-info"], b"".join(line + b"\0" for line in info)),
         (["--add", "--remove", "--replace", "-z", "--stdin"], git.listing(added)),
     ):
         if lines:
-            git.run(["update-index", *words], of=repository, stdin=lines)
+            git.run(["update-index", *args], of=repository, stdin=lines)
 
 
 def _refuse_filtered(repository: git.Repository, paths: list[str]) -> None:
@@ -212,9 +212,9 @@ def _refuse_filtered(repository: git.Repository, paths: list[str]) -> None:
 
 
 def _filters_of(repository: git.Repository, paths: list[str], *options: str) -> dict[str, str]:
-    words = ["check-attr", *options, "-z", "--stdin", "filter"]
+    args = ["check-attr", *options, "-z", "--stdin", "filter"]
     # For each path: path, attribute, value.
-    found = git.names(git.run(words, of=repository, stdin=git.listing(paths)))
+    found = git.names(git.run(args, of=repository, stdin=git.listing(paths)))
     return dict(zip(found[0::3], found[2::3], strict=True))
 
 

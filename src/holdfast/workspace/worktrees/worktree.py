@@ -16,8 +16,15 @@ from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
 from holdfast.store.no_links import is_directory, plain_path, refuse_link
 from holdfast.workspace import git, task_worktree
-from holdfast.workspace.task_worktree import Worktree, admin_of, inside, main_of, of, path_of
-from holdfast.workspace.task_worktree import is_initializing as is_unfinished
+from holdfast.workspace.task_worktree import (
+    Worktree,
+    admin_of,
+    inside,
+    is_admin_unfinished,
+    main_of,
+    of,
+    path_of,
+)
 from holdfast.workspace.worktrees import commits
 
 TYPE_CHECKING = False
@@ -28,9 +35,25 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 __all__ = (
-    "Worktree", "admin_of", "branch_of", "call", "check_branch", "head_of", "inside", "is_ancestor",
-    "is_complete", "is_initializing", "is_own_repository", "is_symbolic", "main_of", "make", "move_head",
-    "of", "refuse_links", "repair", "tip_of",
+    "Worktree",
+    "admin_of",
+    "branch_of",
+    "call",
+    "check_branch",
+    "head_of",
+    "inside",
+    "is_ancestor",
+    "is_complete",
+    "is_own_repository",
+    "is_symbolic",
+    "is_unfinished",
+    "main_of",
+    "make",
+    "move_head",
+    "of",
+    "refuse_links",
+    "repair",
+    "tip_of",
 )  # fmt: skip
 #: The longest list of sparse paths.
 _PATTERNS_BYTES = 4 << 20
@@ -95,7 +118,7 @@ def _new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
 def is_complete(tree: Worktree) -> bool:
     """Whether the worktree is checked out, on any branch, and belongs to the repository."""
     admin = admin_of(tree)
-    if admin is None or is_unfinished(admin) or not is_directory(tree.path):
+    if admin is None or is_admin_unfinished(admin) or not is_directory(tree.path):
         return False
     repository = git.at(tree.path)
     return repository is not None and repository.git_dir == os.path.realpath(admin)
@@ -107,7 +130,7 @@ def repair(tree: Worktree) -> bool:
     Returns whether it is complete then.
     """
     admin, link = admin_of(tree), os.path.join(tree.path, ".git")
-    has_work = admin is not None and not is_unfinished(admin) and is_directory(tree.path)
+    has_work = admin is not None and not is_admin_unfinished(admin) and is_directory(tree.path)
     if admin is None or not has_work or is_own_repository(tree):
         return False
     task_worktree.mend(tree, admin)
@@ -124,10 +147,10 @@ def is_own_repository(tree: Worktree) -> bool:
 
 
 def call(
-    tree: Worktree, words: Iterable[str], *, allowed: tuple[int, ...] = (0,)
+    tree: Worktree, args: Iterable[str], *, allowed: tuple[int, ...] = (0,)
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git on the worktree, whatever its `.git` file says. Raises NotPossible if it is not registered."""
-    return git.call(words, of=inside(tree), allowed=allowed)
+    return git.call(args, of=inside(tree), allowed=allowed)
 
 
 def head_of(tree: Worktree) -> str | None:
@@ -145,8 +168,8 @@ def branch_of(tree: Worktree) -> str | None:
 
 def is_symbolic(tree: Worktree) -> bool:
     """Whether the task's branch only refers to another one, which may be a user's. git never makes it so."""
-    words = ["symbolic-ref", "-q", f"refs/heads/{tree.branch}"]
-    return git.call(words, of=main_of(tree), allowed=(0, 1, 128)).returncode == 0
+    args = ["symbolic-ref", "-q", f"refs/heads/{tree.branch}"]
+    return git.call(args, of=main_of(tree), allowed=(0, 1, 128)).returncode == 0
 
 
 def refuse_links(tree: Worktree, branch: str) -> None:
@@ -172,14 +195,14 @@ def move_head(tree: Worktree, commit: str, old: str) -> None:
         commits.detach(inside(tree), commit)
         return
     check_branch(tree)
-    words = ["update-ref", "--no-deref", "-m", "holdfast", f"refs/heads/{tree.branch}", commit, old]
-    git.run(words, of=main_of(tree))
+    args = ["update-ref", "--no-deref", "-m", "holdfast", f"refs/heads/{tree.branch}", commit, old]
+    git.run(args, of=main_of(tree))
 
 
-def is_initializing(tree: Worktree) -> bool:
+def is_unfinished(tree: Worktree) -> bool:
     """Whether its creation was never finished, so that it has no work."""
     admin = admin_of(tree)
-    return admin is not None and is_unfinished(admin)
+    return admin is not None and is_admin_unfinished(admin)
 
 
 def _clean_up(tree: Worktree) -> None:
@@ -189,7 +212,7 @@ def _clean_up(tree: Worktree) -> None:
         atomic.forget(os.path.join(tree.common_dir, "refs", "heads", f"{tree.branch}.lock"))
     admin = admin_of(tree)
     if os.path.lexists(tree.path):
-        if admin is not None and is_unfinished(admin) and is_directory(tree.path):
+        if admin is not None and is_admin_unfinished(admin) and is_directory(tree.path):
             remove_tree(tree.path)
         else:
             atomic.put_aside(tree.path)
@@ -276,8 +299,8 @@ def tip_of(tree: Worktree) -> str | None:
 
 def is_ancestor(tree: Worktree, old: str, new: str) -> bool:
     """Whether `old` is an ancestor of `new`."""
-    words = ["merge-base", "--is-ancestor", old, new]
-    return git.call(words, of=main_of(tree), allowed=(0, 1)).returncode == 0
+    args = ["merge-base", "--is-ancestor", old, new]
+    return git.call(args, of=main_of(tree), allowed=(0, 1)).returncode == 0
 
 
 def _is_checked_out(tree: Worktree) -> bool:

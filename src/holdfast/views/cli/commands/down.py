@@ -54,10 +54,10 @@ def run(values: dict[str, Any]) -> int:
     try:
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
     except DiskFull as error:
-        from holdfast.views import disk_space
+        from holdfast.views import disk_full
 
         packets = [home.packet(task_id) for task_id in load.task_ids(home)] if values["now"] else []
-        raise disk_space.with_kill_hint(error, packets) from error
+        raise disk_full.with_kill_hint(error, packets) from error
     atomic.remove(home.up)
     audit.append(home, {"operation": "home.down", "by": audit.whoami()})
     _stop_processes({"keeper": home.keeper_lock, "seed": home.seed_lock})

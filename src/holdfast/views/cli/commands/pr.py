@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.workspace.worktrees.push import Pushed
 
 #: Time between two looks at the checks: first short, then longer.
-_LEAST_S, _MOST_S = 1.0, 30.0
+_MIN_S, _MAX_S = 1.0, 30.0
 #: How long a pull request may have no checks before that counts as having none.
 _NO_CHECKS_S = 60.0
 
@@ -180,7 +180,7 @@ def _wait(forge: Forge, url: str, limit_s: float) -> list[Check]:
     from holdfast.views.facts.forge import PENDING
 
     begun = clock.mono()
-    told, pause_s = "", _LEAST_S
+    told, pause_s = "", _MIN_S
     while True:
         checks = forge.checks(url)
         pending = [check.name for check in checks if check.bucket in PENDING]
@@ -197,7 +197,7 @@ def _wait(forge: Forge, url: str, limit_s: float) -> list[Check]:
             out.talk(now)
             told = now
         select.select([], [], [], min(pause_s, max(0.05, limit_s - waited_s)))
-        pause_s = min(pause_s * 1.5, _MOST_S)
+        pause_s = min(pause_s * 1.5, _MAX_S)
 
 
 def _conclude(packet: Packet, checks: list[Check], failed: list[Check]) -> int:
@@ -222,7 +222,7 @@ def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
     """
     from holdfast.views.cli.commands import retry as retry_verb
     from holdfast.views.cli.parse import command_spec
-    from holdfast.views.settle import Until, settle
+    from holdfast.views.settle import SettleCheck, settle
 
     writers = [stage.name for stage in load.fold(packet).spec.stages if stage.writes]
     text = "\n\n".join(
@@ -234,9 +234,9 @@ def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
     if writers:
         values["from"] = writers[-1]
     retry_verb.run(values)
-    for stop in settle(packet.home, [packet], Until(packet.home, out.talk), say=out.talk):
-        out.talk(f"{packet.task_id} {stop.manifest['status']}")
-        return exit_status(stop.manifest)
+    for settled in settle(packet.home, [packet], SettleCheck(packet.home, out.talk), say=out.talk):
+        out.talk(f"{packet.task_id} {settled.manifest['status']}")
+        return exit_status(settled.manifest)
     return 0
 
 

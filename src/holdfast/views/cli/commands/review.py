@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INTENTS = {"cross": "review_cross", "post-impl": "post_impl_review"}
 #: Six stages, and one retry of each.
 _PAID_CALL_BUDGET = 12
-_MOST_BYTES = 8 * 1024**2
+_MAX_BYTES = 8 * 1024**2
 
 COMMAND = Command(
     name="review",
@@ -124,12 +124,12 @@ def _run(
 
 def _bytes(path: str) -> bytes:
     try:
-        data = contents(path, _MOST_BYTES)
+        data = contents(path, _MAX_BYTES)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read {path}: {error.strerror}", hint="check path and permissions"
         ) from error
-    if len(data) > _MOST_BYTES or not data.strip():
-        why = "is empty" if not data.strip() else f"is larger than {_MOST_BYTES // 1024**2} MiB"
+    if len(data) > _MAX_BYTES or not data.strip():
+        why = "is empty" if not data.strip() else f"is larger than {_MAX_BYTES // 1024**2} MiB"
         raise UsageError(f"{path} {why}")
     return data

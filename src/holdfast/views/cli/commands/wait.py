@@ -10,7 +10,7 @@ from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
-from holdfast.views.settle import Until, settle
+from holdfast.views.settle import SettleCheck, settle
 from holdfast.views.text import fit_text, home_down
 
 TYPE_CHECKING = False
@@ -57,9 +57,9 @@ def run(values: dict[str, Any]) -> int:
     packets = _packets(home, values)
     timeout_s = option_values.duration(values["timeout"], "--timeout", "10m")
     exit_statuses: dict[str, int] = {}
-    for stop in settle(home, packets, Until(home, _say), timeout_s=timeout_s, say=out.talk):
-        packet, manifest = stop.packet, stop.manifest
-        if stop.is_lost:
+    for settled in settle(home, packets, SettleCheck(home, _say), timeout_s=timeout_s, say=out.talk):
+        packet, manifest = settled.packet, settled.manifest
+        if settled.is_lost:
             out.talk(home_down.runner_lost(packet, manifest["status"]))
         # A closed stdout is no error: the exit status has the result.
         out.task_line(_line(manifest), manifest if values["json"] else None)

@@ -163,9 +163,9 @@ class OutputView(View):
         """Why a queued task has not started. The queue is opened now and then only."""
         now_mono = clock.mono()
         if now_mono >= self._asked_mono + _ASK_S:
-            from holdfast.views.text import wait_reason
+            from holdfast.views.text import queue_reason
 
-            self._asked_mono, self._waits = now_mono, wait_reason.of_task(packet.home, packet.task_id)
+            self._asked_mono, self._waits = now_mono, queue_reason.of_task(packet.home, packet.task_id)
         return self._waits
 
     def say(self, text: str) -> None:

@@ -11,7 +11,7 @@ from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.show import out
 from holdfast.views.output_refresh import OutputRefresher
-from holdfast.views.settle import Stop, Watched
+from holdfast.views.settle import Settled, Watched
 from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def follow(
     until: Until = load.is_settled,
     stays: bool = False,
     timeout_s: float | None = None,
-) -> Iterator[Stop]:
+) -> Iterator[Settled]:
     """Follow each task until `until` is true for it, or nothing will drive it any more; yield it then.
 
     With `stays`, a task without a runner is followed further: someone may type `holdfast up`. Ends early,
@@ -64,10 +64,10 @@ def follow(
     try:
         while True:
             for each in list(watched):
-                stop = each.round(view, until, stays=stays)
-                if stop is not None:
+                settled = each.round(view, until, stays=stays)
+                if settled is not None:
                     watched.remove(each)
-                    yield stop
+                    yield settled
                 elif not has_said_down and each.watched.is_held_back:
                     has_said_down = True
                     view.say(home_down.QUEUE_WAITS)
@@ -83,8 +83,8 @@ def follow_one(
     packet: Packet, view: View, *, until: Until = load.is_settled, stays: bool = False
 ) -> dict[str, Any]:
     """Follow one task; returns its last manifest."""
-    (stop,) = follow([packet], view, until=until, stays=stays)
-    return stop.manifest
+    (settled,) = follow([packet], view, until=until, stays=stays)
+    return settled.manifest
 
 
 class _Followed:
@@ -93,14 +93,14 @@ class _Followed:
     def __init__(self, packet: Packet) -> None:
         self.watched, self._refresher = Watched(packet), OutputRefresher()
 
-    def round(self, view: View, until: Until, *, stays: bool) -> Stop | None:
+    def round(self, view: View, until: Until, *, stays: bool) -> Settled | None:
         """Look after it, and show what is new."""
         watched, packet = self.watched, self.watched.packet
         # The manifest is read first: output from before the end is then shown below.
-        stop = watched.look(until, stays=view.say if stays else None)
-        view.show(packet, watched.manifest, is_last=stop is not None)
-        if stop is not None:
-            return stop
+        settled = watched.look(until, stays=view.say if stays else None)
+        view.show(packet, watched.manifest, is_last=settled is not None)
+        if settled is not None:
+            return settled
         watched.care()
         if view.shows_output:
             self._refresher.poll(packet, watched.manifest["status"])

@@ -10,7 +10,7 @@ from holdfast.views.facts.events import EventReader
 from holdfast.views.text.narration import Narration
 
 #: The past of a longer journal is not told: its log is shown as it is.
-_MOST_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 
 
 class Narrator:
@@ -23,7 +23,7 @@ class Narrator:
             size = os.stat(packet.journal).st_size
         except OSError:
             size = 0
-        is_whole = from_start and size <= _MOST_BYTES
+        is_whole = from_start and size <= _MAX_BYTES
         self._reader = EventReader(packet, offset=0 if is_whole else size)
 
     def __call__(self, data: bytes) -> bytes:

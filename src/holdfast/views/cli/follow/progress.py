@@ -67,7 +67,7 @@ class RedrawnLine:
 
 
 def fit(text: str, *, beside: int = 0) -> str:
-    """As much of a text as fits on one line of stderr, beside so many columns."""
+    """As much of a text as fits on one line of stderr, without the columns that are taken."""
     # One column stays free: a terminal wraps when the last one is filled.
     columns = (terminal.width(sys.stderr) or terminal.DEFAULT_WIDTH) - 1 - beside
     return fit_text.cut(fit_text.as_displayed(text, sys.stderr), columns)
@@ -153,9 +153,9 @@ class ProgressMessages(View):
         attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
         why = describe.reason(manifest, clock.now()) if status in _EXPLAINED else ""
         if status == Status.QUEUED:
-            from holdfast.views.text import wait_reason  # opens the queue
+            from holdfast.views.text import queue_reason  # opens the queue
 
-            why = wait_reason.of_task(packet.home, packet.task_id)
+            why = queue_reason.of_task(packet.home, packet.task_id)
         out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt})" + (f": {why}" if why else ""))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from holdfast.queue.local import LocalQueue
 
-#: So many tasks are stopped at a time: each needs a runner for a moment.
+#: Tasks stopped at a time: each needs a runner for a moment.
 _AT_ONCE = 32
 
 

@@ -13,7 +13,7 @@ from holdfast.views.cli.queue.items import find, nothing_ready, print_item, reco
 from holdfast.views.cli.show import out
 from holdfast.views.create import enqueue
 from holdfast.views.requests import send_request
-from holdfast.views.text import wait_reason
+from holdfast.views.text import queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _claim_named(queue: LocalQueue, item: Item, worker: str) -> Item:
     is_its_time = is_ready(item, now=clock.now(), paused=paused)
     taken = queue.claim(claim_owner.external(worker), task_id=item.task_id) if is_its_time else None
     if taken is None:
-        reason = wait_reason.reason(item, paused) or f"it is {item.state}"
+        reason = queue_reason.reason(item, paused) or f"it is {item.state}"
         raise NotPossible(
             f"{item.task_id} cannot be claimed: {reason}",
             hint="'holdfast queue next' prints the task that can be claimed",

@@ -12,7 +12,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.queue import schedules
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
 from holdfast.views.cli.show import out, wrapped_table
-from holdfast.views.text import describe, fit_text, home_down, wait_reason
+from holdfast.views.text import describe, fit_text, home_down, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
             str(item.priority),
             item.pool,
             item.agent,
-            wait_reason.reason(item, paused),
+            queue_reason.reason(item, paused),
         ]
         for item in items
     ]
@@ -76,8 +76,8 @@ def _print_obstacles(home: Home, items: list[Item], paused: list[str]) -> None:
         )
     if items and os.path.exists(home.down):
         out.talk(home_down.QUEUE_WAITS)
-    elif any(item.state == "queued" for item in items) and wait_reason.keeper_reason(home):
-        out.talk(fit_text.printable(wait_reason.keeper_reason(home)))
+    elif any(item.state == "queued" for item in items) and queue_reason.keeper_reason(home):
+        out.talk(fit_text.printable(queue_reason.keeper_reason(home)))
 
 
 def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:

@@ -10,7 +10,7 @@ from holdfast.model import amendment, concerns, next_action
 from holdfast.model.outcome import DENIED
 from holdfast.packet import load
 from holdfast.store import atomic
-from holdfast.views import disk_space
+from holdfast.views import disk_full
 from holdfast.views.cli.rows.fact_rows import named_rows
 from holdfast.views.text import amounts, describe, leftovers, log_tail
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from holdfast.model.stage_usage import StageUsage
     from holdfast.store.layout import Packet
-    from holdfast.views.facts.detail import Detail, Worktree
+    from holdfast.views.facts.detail import Detail
+    from holdfast.views.facts.detail_records import Worktree
 
 #: Number of attempts and of output lines shown.
 _ATTEMPTS, _LINES = 10, 5
@@ -57,10 +58,10 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         rows += named_rows("exit", describe.exit_status(manifest))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
-    if not is_ended and (disk := disk_space.shortage(packet.home)):
+    if not is_ended and (disk := disk_full.shortage(packet.home)):
         rows.append(("disk", disk))
-    if task.lost_runner:
-        rows.append(("runner", task.lost_runner))
+    if task.lost_runner_message:
+        rows.append(("runner", task.lost_runner_message))
     rows += named_rows("left over", leftover_lines)
     rows += named_rows("output", log_tail.last_lines(packet.output_log, _LINES))
     rows.append(("files", packet.path))
