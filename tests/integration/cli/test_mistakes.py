@@ -42,6 +42,7 @@ WRONG = [
     ("inspect done", "did you mean 'holdfast show'?"),
     ("output done", "did you mean 'holdfast logs'?"),
     ("cat done", "did you mean 'holdfast logs'?"),
+    ("resume asked -m ''", "give an answer, or leave out -m"),
     ("answer asked yes", "did you mean 'holdfast resume TASK -m TEXT'?"),
     ("reply asked yes", "did you mean 'holdfast resume TASK -m TEXT'?"),
     ("tell asked yes", "did you mean 'holdfast resume TASK -m TEXT'?"),

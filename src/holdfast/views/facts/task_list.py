@@ -85,7 +85,8 @@ def last_line(output_log: str, row: dict[str, Any], now: float) -> str:
     if status == Status.INTERRUPTED and (interrupt := row.get("interrupt")):
         return str(interrupt.get("reason") or "")
     if status in ENDS:
-        return row.get("last_words") or describe.last_words(row, tail.last_line(output_log))
+        said = row.get("last_words") or describe.last_words(row, tail.last_line(output_log))
+        return said or ("" if status == Status.COMPLETED else row["status_reason"] or "")
     return describe.with_step(row, tail.last_line(output_log))
 
 

@@ -136,12 +136,12 @@ def _print_next_steps(folder: str, facts: dict[str, Any]) -> None:
     program = _program()
     print("\nTry next:")
     for words, meaning in (
-        ("run -- sh -c 'sleep 9; date'", "kill any of its processes"),
-        ("ls", "list tasks"),
-        ("--help", "list all verbs"),
+        ("run -- sh -c 'sleep 9; date'", "(kill any of its processes)"),
+        ("ls", "(list tasks)"),
+        ("--help", "(list all verbs)"),
     ):
         print(f"  {program + ' ' + words:46} {meaning}".rstrip())
-    print(f"  {shlex.join(['rm', '-r', folder]):46} remove these files")
+    print(f"  {shlex.join(['rm', '-r', folder]):46} (remove these files)")
     home_path = shlex.quote(os.path.join(folder, "home"))
     print("\nSee what happened to this task in a browser:")
     if not _has_web():

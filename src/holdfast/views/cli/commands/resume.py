@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, load
 from holdfast.store import admitted
@@ -34,6 +34,8 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Send the requests."""
+    if values["message"] is not None and not values["message"].strip():
+        raise UsageError("-m: the message is empty", hint="give an answer, or leave out -m")
     chosen = targets.choose(
         values,
         "resume",

@@ -194,7 +194,7 @@ def _acceptance(manifest: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     stage: dict[str, Any] = manifest["stages"][0]
     result = f"{stage['gate']} (outputs/{stage['name']}.artifact.md)" if stage.get("gate") else "not run yet"
-    return [("acceptance", f"{amounts.plural(manifest['accept'], 'command')}, {result}")]
+    return [("accepted", f"{amounts.plural(manifest['accept'], 'command')}, {result}")]
 
 
 def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:
