@@ -119,7 +119,7 @@ WRONG = [
     ("run --id done -- true", "choose another id, or omit --id to get a new one"),
     ('run --id "two words" -- true', "an id starts with a letter or digit, followed by letters,"),
     ("run --id ../x -- true", "an id starts with a letter or digit, followed by letters,"),
-    ("run --agent scripted --model=--yolo x", "'--yolo' is not the name of a model"),
+    ("run --agent scripted -o scenario=ok.json --model=--yolo x", "'--yolo' is not the name of a model"),
     ("run --model opus -- true", "leave it out, or choose an agent with --agent NAME"),
     ("run --packet nowhere", "'holdfast new' creates one"),
     ("run --packet .", "a packet has a manifest.yaml"),
