@@ -35,7 +35,9 @@ def _work(argv: list[str]) -> bool:
         number = int(values["--candidate"])
         own = packet.candidate(number) if number else packet
         if (tree := task_worktree.of(own, project=values["--project"])) is not None:
-            sandbox_commits.bring(own, tree)
+            note = sandbox_commits.bring(own, tree)
+            if note:
+                print(f"holdfast: {note}", file=sys.stderr)
         return True
     if argv[:1] not in (["prepare"], ["adopt"]):
         raise UsageError("unexpected arguments", hint=_USAGE)

@@ -21,7 +21,7 @@ import re
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
-from holdfast.store.no_links import is_directory
+from holdfast.store.no_links import is_directory, plain_path
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.snapshots.trees import quoted
 
@@ -55,37 +55,38 @@ def lend(packet: Packet, tree: Worktree) -> None:
         os.makedirs(os.path.join(tree.common_dir, name), exist_ok=True)
     lines = [quoted(f"{store}/lent"), *_alternates(tree)]
     atomic.write(f"{store}/objects/info/alternates", b"\n".join(lines) + b"\n", durable=False)
-    real = atomic.read_small(_real(tree), _SMALL)
-    brought = atomic.read_small(f"{store}/brought", _SMALL)
-    if real is not None and (brought is None or real.strip() != brought.strip()):
+    real, brought, tip = _tip(tree), _name_in(f"{store}/brought"), _name_in(_private(packet))
+    # Commits that were not brought yet stay: the sandbox was killed.
+    if real is not None and real != brought and tip in (None, brought):
         # Its first sandbox, or somebody has moved the branch since.
         if is_directory(_private(packet)):
             remove_tree(_private(packet))
-        atomic.write(_private(packet), real, durable=False)
+        atomic.write(_private(packet), real.encode() + b"\n", durable=False)
         failpoint("committed.lent")
-        atomic.write(f"{store}/brought", real, durable=False)
+        atomic.write(f"{store}/brought", real.encode() + b"\n", durable=False)
 
 
-def bring(packet: Packet, tree: Worktree) -> None:
+def bring(packet: Packet, tree: Worktree) -> str:
     """After a sandbox: bring its commits, and what its index needs. Nothing, while a sandbox lives.
 
-    Raises GitFailed if something is missing or broken; the branch stays where it was.
+    Returns a sentence if commits are on another branch than the task's. Raises GitFailed if something is
+    missing or broken; the branch stays where it was.
     """
     store = packet.sandbox_git
     if not is_directory(f"{store}/objects"):
-        return
+        return ""
     lock = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with git.Session():
-            _bring(packet, tree)
+            return _bring(packet, tree)
     except BlockingIOError:
-        return
+        return ""
     finally:
         os.close(lock)
 
 
-def _bring(packet: Packet, tree: Worktree) -> None:
+def _bring(packet: Packet, tree: Worktree) -> str:
     store, inside, main = packet.sandbox_git, task_worktree.inside(tree), task_worktree.main_of(tree)
     objects, known = f"{store}/objects", git.settings.read(main)
     _clean(objects)
@@ -115,14 +116,44 @@ def _bring(packet: Packet, tree: Worktree) -> None:
         how = ["unpack-objects", "-q", "--strict"] if count <= _FEW else ["index-pack", "--stdin", "--strict"]
         git.run(how, of=main, stdin=pack, cwd=tree.common_dir)
         failpoint("committed.unpacked")
-    if tip is not None and tip.encode() in found and tip != _name_in(_real(tree)):
+    brought, note = _name_in(f"{store}/brought"), ""
+    # What was brought before is not brought again: the branch may have moved on since.
+    if tip is not None and tip.encode() in found and tip != brought:
         # As `git fetch` does: all that it needs is there.
         git.run(["rev-list", "--objects", "--quiet", tip, f"^{tree.commit}"], of=main, cwd=tree.common_dir)
-        reason = ("-m", "holdfast: from the sandbox")
-        git.run(["update-ref", *reason, f"refs/heads/{tree.branch}", tip], of=main, cwd=tree.common_dir)
+        note = _move_branch(tree, tip, brought)
         failpoint("committed.branch_moved")
     if tip is not None:
         atomic.write(f"{store}/brought", tip.encode() + b"\n", durable=False)
+    return note
+
+
+def _move_branch(tree: Worktree, tip: str, brought: str | None) -> str:
+    """Move the task's branch to the tip of the sandbox, unless that would drop commits of others.
+
+    They are there if the branch is not where it was `brought`. If neither tip has the other then, that of the
+    sandbox gets a branch of its own. Returns a sentence about it.
+    """
+    real, branch, note = _tip(tree), tree.branch, ""
+    if real is not None and real != brought:
+        if _is_ancestor(tree, tip, real):
+            return ""
+        if not _is_ancestor(tree, real, tip):
+            branch = f"{tree.branch}-{tip[:12]}"
+            note = f"{tree.branch} was moved meanwhile, so the commits of the agent are on {branch}"
+    for kind in ("refs", "logs/refs"):
+        plain_path(tree.common_dir, os.path.join(tree.common_dir, kind, "heads", branch))
+    # With the old value, nothing is lost if somebody moves it right now. An own branch may be there already.
+    old = [] if note else [real or "0" * len(tip)]
+    words = ["update-ref", "--no-deref", "-m", "holdfast: from the sandbox"]
+    git.run([*words, f"refs/heads/{branch}", tip, *old], of=task_worktree.main_of(tree), cwd=tree.common_dir)
+    return note
+
+
+def _is_ancestor(tree: Worktree, old: str, new: str) -> bool:
+    words = ["merge-base", "--is-ancestor", old, new]
+    main = task_worktree.main_of(tree)
+    return git.call(words, of=main, cwd=tree.common_dir, allowed=(0, 1)).returncode == 0
 
 
 def _logged(inside: git.Repository) -> set[str]:
@@ -172,8 +203,16 @@ def _private(packet: Packet) -> str:
     return os.path.join(packet.sandbox_git, "refs", packet.worktree_name)
 
 
-def _real(tree: Worktree) -> str:
-    return os.path.join(tree.common_dir, "refs", "heads", tree.branch)
+def _tip(tree: Worktree) -> str | None:
+    """The tip of the task's branch; None if there is no such branch, or it only refers to another one."""
+    ref = f"refs/heads/{tree.branch}"
+    # Almost always it is a file of its own. Else it is packed, or refs are stored in another way.
+    if (name := _name_in(os.path.join(tree.common_dir, ref))) is not None:
+        return name
+    words = ["for-each-ref", "--format=%(refname) %(objectname) %(symref)", ref]
+    listed = git.run(words, of=task_worktree.main_of(tree), cwd=tree.common_dir)
+    found = [line.split() for line in git.text(listed).split("\n")]
+    return next((words[1] for words in found if words[:1] == [ref] and len(words) == 2), None)
 
 
 def _name_in(path: str) -> str | None:
