@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: The project's settings file in its folder.
 _NAME = "config.toml"
+#: The largest file, and the most dots in one of its lines.
+_MAX_BYTES, _MAX_DOTS = 256 * 1024, 64
 
 
 class Setting:
@@ -149,12 +151,26 @@ def _parsed(text: bytes, path: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        data = tomllib.loads(text.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = tomllib.loads(_limited(text).decode("utf-8"))
+    # ValueError: TOML, UTF-8, and numbers with too many digits.
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{path} is not valid TOML: {error}", hint='write one setting per line: deadline = "2h"'
         ) from error
     return {name: check(path, name, value) for name, value in data.items()}
+
+
+def _limited(text: bytes) -> bytes:
+    """The text, if it can be parsed quickly. Raises ValueError.
+
+    The parser is slow for keys of many parts, and a project's file may be written by anyone.
+    """
+    if len(text) > _MAX_BYTES:
+        raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        if line.count(b".") > _MAX_DOTS:
+            raise ValueError(f"line {number} has more than {_MAX_DOTS} dots")
+    return text
 
 
 def notify_rules() -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ _DECISIONS = {
 #: Under this heading a judge names a candidate, in the first line and with nothing before it.
 CHOICE = "Choice"
 _CANDIDATE = re.compile(r"[\s*_`#-]*(?:candidate\b)?[\s*_`:#]*([1-9]\d?)\b", re.IGNORECASE)
+_CHOICE_CHARS = 200
 #: "0 failed", "none failed": a count is no verdict.
 _NONE_FAILED = re.compile(r"\b(?:0|no|none|nothing|without)\s+(?:\w+\s+)?(?:fail\w*|errors?)", re.IGNORECASE)
 
@@ -56,7 +57,8 @@ def _decision(report: str, heading: str) -> str:
         return ""
     if heading == CHOICE:
         first = next((line for line in section.body.split("\n") if line.strip()), "")
-        number = _CANDIDATE.match(first)
+        # Only its beginning: the pattern is slow for a long line of marks.
+        number = _CANDIDATE.match(first.lstrip()[:_CHOICE_CHARS])
         return number[1] if number is not None else ""
     # The decision is in the heading itself (`## Go/No-Go: go`) or in the first line that has one.
     of_heading = re.sub(re.escape(heading), "", section.title, flags=re.IGNORECASE)
