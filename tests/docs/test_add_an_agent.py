@@ -47,7 +47,7 @@ def page() -> str:
 def plugin(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The guide's package, as pip installs it, and its program in PATH."""
     root = os.path.dirname(home)
-    site, programs = os.path.join(root, "site"), os.path.join(root, "bin")
+    site, programs = os.path.join(root, "site-packages"), os.path.join(root, "bin")
     info = os.path.join(site, "parrot_agent-1.0.dist-info")
     os.makedirs(info)
     os.mkdir(programs)

@@ -62,7 +62,7 @@ ONE, TWO, GONE = Limited("one"), Limited("two"), Gone("gone")
 @pytest.fixture(autouse=True)
 def agents(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`one` and `two`, installed; of `gone` the program is missing."""
-    site = os.path.join(os.path.dirname(home), "site")
+    site = os.path.join(os.path.dirname(home), "site-packages")
     info = os.path.join(site, "limited-1.0.dist-info")
     os.makedirs(info)
     for path, text in (

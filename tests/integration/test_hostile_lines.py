@@ -125,7 +125,7 @@ def test_a_reader_that_fails_does_not_kill_the_task(
     home: str, place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a third party, that is: it is plugged in by entry point."""
-    plugin = os.path.join(place.root, "plugin")
+    plugin = os.path.join(place.root, "site-packages")
     os.makedirs(os.path.join(plugin, "failing-1.0.dist-info"))
     with open(os.path.join(plugin, "failing-1.0.dist-info", "METADATA"), "w", encoding="utf-8") as file:
         file.write("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n")

@@ -477,7 +477,7 @@ def test_when_an_end_is_announced_it_is_marked(
 
 
 def test_another_package_can_bring_a_notifier(home: str, place, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, got = os.path.join(place.root, "plug"), os.path.join(place.root, "got")
+    folder, got = os.path.join(place.root, "site-packages"), os.path.join(place.root, "got")
     os.makedirs(os.path.join(folder, "pigeon-1.0.dist-info"))
     for name, text in (
         (

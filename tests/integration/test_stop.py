@@ -117,7 +117,7 @@ ADAPTER = Stubborn()
 def test_without_a_flag_the_adapters_signals_follow_each_other_after_its_own_pauses(
     place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = os.path.join(place.root, "site")
+    site = os.path.join(place.root, "site-packages")
     about = os.path.join(site, "stubborn-1.0.dist-info")
     os.makedirs(about)
     for path, text in (
