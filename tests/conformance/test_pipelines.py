@@ -115,7 +115,13 @@ def test_review_cross(crew: Crew) -> None:
     )
     task = run(
         crew,
-        Written(intent="review_cross", project=crew.project, scope={"allow": ["."]}, budgets=BUDGETS),
+        Written(
+            intent="review_cross",
+            project=crew.project,
+            scope={"allow": ["."]},
+            budgets=BUDGETS,
+            acceptance={"commands": ["test -e README.md"]},
+        ),
         stages,
     )
     (request,) = crew.asked("copilot_review_consolidate")

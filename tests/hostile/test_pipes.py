@@ -58,3 +58,17 @@ def test_in_the_project_a_later_task_ends() -> None:
         "spawning",
         "completing",
     )
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["HEAD", "index"])
+def test_in_the_git_directory_a_task_can_be_removed(name: str) -> None:
+    repo = repository()
+    work = f'git="$(git rev-parse --git-dir)"; echo y > c; rm "$git/{name}"; mkfifo "$git/{name}"'
+    task = Task.start("--id", "it", "--worktree", "--project", repo.path, "--", "sh", "-c", work)
+    task.wait_for("completed", within_s=60)
+    for words in (("show", "it"), ("report",)):
+        assert asked(*words).returncode == 0, words
+    assert asked("rm", "it").returncode != 0
+    assert asked("rm", "--force", "it").returncode == 0
+    assert not os.path.exists(task.packet)

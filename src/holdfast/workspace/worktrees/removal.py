@@ -117,7 +117,13 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
     if not os.path.isdir(tree.common_dir):
         remove_tree(tree.path)
         return ""
-    remainder = _keep_commits(tree)
+    try:
+        remainder = _keep_commits(tree)
+    except GitFailed:
+        if not force:
+            raise
+        # Its HEAD cannot be read: an agent may have replaced it by anything.
+        remainder = f"commits that are on no branch of {tree.main} are lost"
     admin = worktree.admin_of(tree)
     for path in (tree.path, *([admin] if admin is not None else [])):
         if not remove_tree(path):
