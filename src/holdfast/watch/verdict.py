@@ -46,6 +46,8 @@ class Evidence(Record):
     #: Its first retry since the model last answered, if it printed nothing but retries since; also as text.
     unanswered_mono: float | None = None
     unanswered_since: str = ""
+    #: What it retries was refused because of a limit.
+    is_limited: bool = False
     #: The process tree used CPU since the last check.
     is_busy: bool = False
     #: Files in the workspace changed since the last check.
@@ -99,7 +101,7 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
         )
     if evidence.unanswered_mono is not None:
         return _judge_retries(evidence, evidence.unanswered_mono, limits, now_mono)
-    stale_at = max(evidence.progress_mono, evidence.judged_from_mono) + limits.stale_s
+    stale_at = _silent_from_mono(evidence) + limits.stale_s
     if now_mono < stale_at:
         return Verdict(kind=Kind.WORKING, because="it made progress", look_again_mono=stale_at)
     if excused := _excused(_excuses(evidence, limits), limits, now_mono):
@@ -115,9 +117,17 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
     )
 
 
+def _silent_from_mono(evidence: Evidence) -> float:
+    return max(evidence.progress_mono, evidence.judged_from_mono)
+
+
 def _judge_retries(evidence: Evidence, since_mono: float, limits: Limits, now_mono: float) -> Verdict:
     """The verdict on an agent that prints nothing but notices of retries."""
     shown_at, ends = since_mono + limits.grace_s, since_mono + limits.retry_ceiling_s
+    if evidence.is_limited and limits.stale_s is not None:
+        # It may obey the service, which can take hours, in silence. The task waits better without it.
+        silent_at = _silent_from_mono(evidence) + limits.stale_s
+        shown_at, ends = min(shown_at, silent_at), min(ends, silent_at)
     silent = f"the model has not answered since {evidence.unanswered_since}"
     waits_for = f"the model, which has not answered since {evidence.unanswered_since}"
     if now_mono < min(shown_at, ends):

@@ -59,6 +59,9 @@ CASES: list[tuple[str, float, dict[str, Any], Kind, float]] = [
     ("retries, near the ceiling", 890, {"unanswered_mono": 0}, Kind.EXCUSED, 900),
     ("retries, past the ceiling", 900, {"unanswered_mono": 0}, Kind.QUIET, 930),
     ("retries, was excused till now", 900, {"unanswered_mono": 0, "excused_mono": 899}, Kind.QUIET, 930),
+    ("retries at a limit", 80, {"unanswered_mono": 0, "is_limited": True}, Kind.EXCUSED, 90),
+    ("is silent at a limit", 90, {"unanswered_mono": 0, "is_limited": True}, Kind.QUIET, 120),
+    ("is silent at a limit, too long", 120, {"unanswered_mono": 0, "is_limited": True}, Kind.HUNG, 120),
     ("retries for too long", 930, {"unanswered_mono": 0}, Kind.HUNG, 930),
     ("retries, but its tool runs", 930, {"unanswered_mono": 0, "tool_mono": 5}, Kind.EXCUSED, 960),
     (

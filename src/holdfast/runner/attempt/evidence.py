@@ -148,6 +148,7 @@ class EvidenceTracker:
             wait_until_mono=self._wait_until_mono,
             unanswered_mono=self._retries_only(),
             unanswered_since=_clock_time(attempt.unanswered_since) if isinstance(attempt, Attempt) else "",
+            is_limited=isinstance(attempt, Attempt) and attempt.is_limited,
             is_busy=is_stale and self._meter.is_busy(),
             files_changed=is_stale and self._files_changed(),
             excused_mono=self._excused_mono,
