@@ -43,6 +43,7 @@ _TOOLS = {
     "pi": _Tools("write", "path", "content", "bash"),
 }
 #: CLIs that also refuse a command that writes elsewhere.
+CODEX_IS_SILENT = "Codex does not always report a command that its own sandbox stopped at once."
 _CONFINES_COMMANDS = ("codex", "copilot")
 
 
@@ -94,7 +95,7 @@ def test_read(rig: Rig, elsewhere: str) -> None:
     inside, outside, outcome, status = _run(rig, elsewhere, "read")
     assert (inside, outside) == (set(), set())
     if rig.agent == "codex":
-        rig.note("Codex does not always report a command that its read-only sandbox stopped at once.")
+        rig.note(CODEX_IS_SILENT)
         assert (outcome, status) in (("permission_denied_but_finished", 4), ("success", 0))
         return
     assert (outcome, status) == ("permission_denied_but_finished", 4)
@@ -113,6 +114,10 @@ def test_edit(rig: Rig, elsewhere: str) -> None:
     else:
         rig.note("An edit elsewhere is refused, what a command writes elsewhere is not. Use a sandbox.")
         assert outside == {"by_command"}
+    if rig.agent == "codex":
+        rig.note(CODEX_IS_SILENT)
+        assert (outcome, status) in (("permission_denied_but_finished", 4), ("success", 0))
+        return
     assert (outcome, status) == ("permission_denied_but_finished", 4)
 
 
