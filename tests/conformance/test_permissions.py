@@ -42,8 +42,8 @@ _TOOLS = {
     "opencode": _Tools("write", "filePath", "content", "bash"),
     "pi": _Tools("write", "path", "content", "bash"),
 }
-#: CLIs that also refuse a command that writes elsewhere.
 CODEX_IS_SILENT = "Codex does not always report a command that its own sandbox stopped at once."
+#: CLIs that also refuse a command that writes elsewhere.
 _CONFINES_COMMANDS = ("codex", "copilot")
 
 
