@@ -96,7 +96,8 @@ class Kinship:
         if not process.name(pid).startswith(("python", os.path.basename(sys.executable)[:15], "holdfast")):
             return False
         line = process.arguments(pid)
-        is_ours = any(line[at : at + 2] == ["-m", name] for at in (1, 2) for name in _STARTED_AS)
+        # After none, one or both of the options of `own_python`.
+        is_ours = any(line[at : at + 2] == ["-m", name] for at in (1, 2, 3) for name in _STARTED_AS)
         return is_ours and process.age_s(start_time) < STARTING_S
 
 
