@@ -10,7 +10,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((
 # A real CLI uses a core while it starts, and up to 700 MB.
 REAL_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n + 1)); echo $$((n > 6 ? 6 : n)))
 # Programs that the tests use, as command:package.
-TOOLS   := tmux:tmux bwrap:bubblewrap strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd chromium:chromium
+TOOLS   := tmux:tmux bwrap:bubblewrap strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd chromium:chromium gh:gh nsenter:util-linux openssl:openssl
 CHECKED := $(wildcard src tests benchmarks contracts)
 ARGS    ?=
 
@@ -83,8 +83,8 @@ format: setup  ## Format the code and apply automatic fixes
 requirements: setup  ## List requirements and the tests that cover them
 	$(BIN)/python -m tests.support.requirements
 
-crash: setup  ## Kill at every failpoint, restart, compare
-	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
+crash: setup  ## Kill in every situation, restart, compare
+	$(BIN)/python -m tests.crash -n $(WORKERS) $(ARGS)
 
 hostile: setup  ## Attack with hostile files and processes; writes a page
 	HOLDFAST_HOSTILE_FULL=1 HOLDFAST_HOSTILE_WRITE=1 $(BIN)/pytest -n $(WORKERS) -p tests.hostile.report tests/hostile $(ARGS)

@@ -127,6 +127,8 @@ _NOTICE = of_fields(
         **each(TEXT, "id", "event", "text", "reason", "home"),
         "at": AT,
         **each(or_null(TEXT), "task_id", "task_name", "status", "project_dir", "agent", "stage", "packet"),
+        "interrupt": {**COUNT, "description": "with `interrupted`: the number of the task's interrupt"},
+        "approval": {**or_null(TEXT), "description": "with `interrupted`: the stage that waits for approval"},
         "rule": or_null(OBJECT),
         "tries": COUNT,
         "next_at": or_null(AT),
@@ -135,8 +137,26 @@ _NOTICE = of_fields(
     },
     optional=(
         *("task_id", "task_name", "status", "project_dir", "agent", "stage", "packet"),
+        *("interrupt", "approval"),
         *("rule", "tries", "next_at", "after", "error"),
     ),
+)
+_REPLY = of_fields(
+    {
+        **each(TEXT, "notice", "task_id", "stage"),
+        "interrupt": {**COUNT, "description": "the number of the task's interrupt"},
+        "rule": {**OBJECT, "description": "the rule that sent the notice"},
+        "forget_at": {**SECONDS, "description": "seconds since 1970: from then on no button works"},
+    }
+)
+_REPLY_TAKEN = of_fields(
+    {
+        **each(TEXT, "notice"),
+        "verb": {"enum": ["approve", "reject"]},
+        "request": {**TEXT, "description": "the id of the request that it becomes"},
+        "at": AT,
+        "is_sent": {"type": "boolean", "description": "the request was put into the inbox"},
+    }
 )
 _SETTINGS = of_fields(
     {
@@ -174,5 +194,7 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "settings": (_SETTINGS, "<home>/settings.json: the last settings that were valid"),
     "notice": (_NOTICE, "outbox/<id>.json; notifiers get it without the last five fields"),
     "outbox": (of_fields({"failing": OBJECT}), "outbox/status.json: the last failure of each failing rule"),
+    "reply": (_REPLY, "replies/<notice>.json: what the buttons of a notice answer"),
+    "reply-taken": (_REPLY_TAKEN, "replies/<notice>.taken: the reply that was used"),
     "audit": (_AUDIT, "audit.jsonl: one line"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 
@@ -72,10 +73,12 @@ def listing(place: Place) -> list[Line]:
 
 
 def _fill(holdfast: Holdfast, count: int) -> str:
-    """One real task, whose id is returned, and copies of its manifest under other ids."""
+    """One real task, whose id is returned, and copies of its manifest and journal under other ids."""
     packet = holdfast.run("--", "true")
     holdfast.call("wait", os.path.basename(packet), "--timeout", "30s")
-    with open(os.path.join(packet, "manifest.json"), encoding="utf-8") as file:
+    home = Home(holdfast.home)
+    real = home.packet(os.path.basename(packet))
+    with open(real.manifest, encoding="utf-8") as file:
         manifest = json.load(file)
     for number in range(count - 1):
         task_id = f"20260101-task-{number:05d}"
@@ -83,4 +86,8 @@ def _fill(holdfast: Holdfast, count: int) -> str:
         os.mkdir(folder, 0o700)
         with open(os.path.join(folder, "manifest.json"), "w", encoding="utf-8") as file:
             json.dump({**manifest, "task_id": task_id}, file)
+        # Without a journal that confirms it, no end is believed.
+        other = home.packet(task_id)
+        shutil.copyfile(real.journal, other.journal)
+        shutil.copyfile(real.seals, other.seals)
     return os.path.basename(packet)

@@ -47,25 +47,31 @@ def _remember(whole: int) -> tuple[int, str]:
     return _second
 
 
-#: Dates that were parsed before: a list of tasks has a thousand times of a few days.
-_days: dict[str, int] = {}
-_MAX_DAYS = 1000
+#: Seconds that were parsed before: a list of tasks has each time twice, and many tasks begin together.
+_seconds: dict[str, int] = {}
+_MAX_SECONDS = 100
 
 
 def parse_iso(text: str) -> float:
     """The inverse of `iso`, with or without a fraction. Raises ValueError."""
-    body = text.removesuffix("Z")
-    if body == text or len(body) < 19 or body[10] != "T":
+    if text[-1:] != "Z":
         raise ValueError(f"not a UTC time: {text!r}")
-    clock = body[11:19].split(":")
-    days = _days.get(body[:10])
-    if days is None:
-        date = body[:10].split("-")
-        days = _days_since_1970(int(date[0]), int(date[1]), int(date[2]))
-        if len(_days) < _MAX_DAYS:
-            _days[body[:10]] = days
-    seconds = int(clock[0]) * 3600 + int(clock[1]) * 60 + int(clock[2])
-    return days * 86400 + seconds + (float("0" + body[19:]) if body[19:] else 0.0)
+    whole = _seconds.get(text[:19])
+    if whole is None:
+        whole = _parse_second(text)
+    return whole + (float("0" + text[19:-1]) if len(text) > 20 else 0.0)
+
+
+def _parse_second(text: str) -> int:
+    if len(text) < 20 or text[10] != "T":
+        raise ValueError(f"not a UTC time: {text!r}")
+    date, clock = text[:10].split("-"), text[11:19].split(":")
+    days = _days_since_1970(int(date[0]), int(date[1]), int(date[2]))
+    whole = days * 86400 + int(clock[0]) * 3600 + int(clock[1]) * 60 + int(clock[2])
+    if len(_seconds) >= _MAX_SECONDS:
+        _seconds.clear()
+    _seconds[text[:19]] = whole
+    return whole
 
 
 def _days_since_1970(year: int, month: int, day: int) -> int:
@@ -119,15 +125,35 @@ def next_local(text: str, now: float) -> float | None:
 
 
 def local_minute(minute: int, now: float, *, weekday: int | None = None) -> float:
-    """The first time after `now` that is this minute of the day, and this weekday (Monday is 0)."""
+    """The first time after `now` that is this minute of the day, and this weekday (Monday is 0).
+
+    A minute that clocks show twice, because they go back, is the first of both.
+    """
     local = time.localtime(now)
     for days in range(9):
-        day = (local.tm_year, local.tm_mon, local.tm_mday + days)
-        # -1: mktime finds out whether daylight saving time applies.
-        at = time.mktime((*day, minute // 60, minute % 60, 0, 0, 0, -1))
+        at = _local_time((local.tm_year, local.tm_mon, local.tm_mday + days), minute)
         if at > now and weekday in (None, time.localtime(at).tm_wday):
             return at
     raise ValueError(f"no such minute: {minute}")  # not reached: every weekday is within eight days
+
+
+#: How far clocks go back where they do.
+_BACK_S = (7200.0, 3600.0, 1800.0)
+
+
+def _local_time(day: tuple[int, int, int], minute: int) -> float:
+    """When local clocks show this minute on a day. If they never do, as much later as they were put forward.
+
+    For both cases, mktime depends on what it was asked before.
+    """
+    # -1: mktime finds out whether daylight saving time applies.
+    at = time.mktime((*day, minute // 60, minute % 60, 0, 0, 0, -1))
+    shown = time.localtime(at)
+    # It may be before midnight.
+    skipped = (minute - shown.tm_hour * 60 - shown.tm_min) % 1440
+    if 0 < skipped < 720:
+        return at + 60.0 * skipped
+    return next((at - back_s for back_s in _BACK_S if time.localtime(at - back_s)[:5] == shown[:5]), at)
 
 
 def iso_now() -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+#: O_PATH, which only Linux has, needs no permission to list it. Links are followed: a home may be one.
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 #: No file that is read as a whole is nearly as large, and no line of a journal.
 MAX_BYTES = 64 * 1024 * 1024
 #: Read at once; larger files are read in several steps.
@@ -43,19 +46,25 @@ _NOT_REGULAR = "it is not a regular file"
 
 def open_regular(path: str, *, follow: bool = False) -> int:
     """Open a regular file for reading. `follow`: it may be a link, as a user's settings often are."""
+    return open_sized(path, follow=follow)[0]
+
+
+def open_sized(path: str, *, follow: bool = False) -> tuple[int, int]:
+    """As `open_regular`, with the size that the file has now."""
     descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
     try:
-        check_regular(descriptor, path)
+        return descriptor, check_regular(descriptor, path).st_size
     except OSError:
         os.close(descriptor)
         raise
-    return descriptor
 
 
-def check_regular(descriptor: int, path: str) -> None:
-    """Raises OSError if an open file is not a regular one."""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+def check_regular(descriptor: int, path: str) -> os.stat_result:
+    """What `fstat` says of an open file. Raises OSError if it is not a regular one."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, _NOT_REGULAR, path)
+    return found
 
 
 def read(path: str, limit: int = MAX_BYTES, *, follow: bool = False) -> bytes:
@@ -63,11 +72,22 @@ def read(path: str, limit: int = MAX_BYTES, *, follow: bool = False) -> bytes:
 
     Not with `open`, which makes six more system calls; a launch reads about ten files.
     """
-    descriptor = open_regular(path, follow=follow)
+    descriptor, size = open_sized(path, follow=follow)
+    return _read(descriptor, size, path, limit)
+
+
+def read_open(descriptor: int, path: str, limit: int = MAX_BYTES) -> bytes:
+    """Read a whole file that is open, and close it."""
+    return _read(descriptor, os.fstat(descriptor).st_size, path, limit)
+
+
+def _read(descriptor: int, size: int, path: str, limit: int) -> bytes:
     try:
-        data = os.read(descriptor, _WHOLE_BYTES)
-        # The size is asked for only here: most files are small.
-        if len(data) == _WHOLE_BYTES and os.fstat(descriptor).st_size > limit:
+        # A large buffer would be mapped and unmapped. (A file of /proc has no size.)
+        data = os.read(descriptor, min(size, _WHOLE_BYTES) or _WHOLE_BYTES)
+        if data and len(data) == size:
+            return data
+        if len(data) == _WHOLE_BYTES and size > limit:
             raise OSError(errno.EFBIG, f"it has more than {limit} bytes", path)
         while len(data) <= limit and (part := os.read(descriptor, _WHOLE_BYTES)):
             data += part
@@ -76,16 +96,24 @@ def read(path: str, limit: int = MAX_BYTES, *, follow: bool = False) -> bytes:
         os.close(descriptor)
 
 
-def read_end(path: str, count: int) -> bytes:
-    """Read the last `count` bytes of a file, with few system calls: `ls` does it for every task."""
-    descriptor = os.open(path, _READ | os.O_NOFOLLOW)
+def read_end(path: str, count: int, folder: int | None = None) -> bytes:
+    """Read the last `count` bytes of a file, with few system calls: `ls` does it for every task.
+
+    The path may be relative to an open folder.
+    """
+    if not os.lstat(path, dir_fd=folder).st_size:
+        return b""
+    descriptor = os.open(path, _READ | os.O_NOFOLLOW, dir_fd=folder)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, _NOT_REGULAR, path)
-        return os.pread(descriptor, count, max(0, found.st_size - count)) if found.st_size else b""
+        size = check_regular(descriptor, path).st_size
+        return os.pread(descriptor, count, max(0, size - count)) if size else b""
     finally:
         os.close(descriptor)
+
+
+def open_folder(path: str) -> int:
+    """A descriptor of a directory, to which other paths can be relative."""
+    return os.open(path, _FOLDER)
 
 
 def drain(descriptor: int) -> bytes:
@@ -111,3 +139,12 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
         while is_cut and (rest := file.readline(MAX_BYTES)):
             is_cut = not rest.endswith(b"\n")
+
+
+def log(text: str) -> None:
+    """Write a line to stderr, which is a log file in background processes. On a full disk it is lost: that
+    must not end who works on."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        return

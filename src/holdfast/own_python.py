@@ -1,4 +1,4 @@
-"""Start processes of ours without the modules of a project.
+"""Start holdfast's own processes without the modules of a project.
 
 Python looks for modules in the current directory and in PYTHONPATH before its own library. Either can be a
 project in which an agent writes: a `json.py` there would run outside the agent's sandbox.

@@ -341,7 +341,7 @@ def write_exit(
             _write(directory, "done", b"")
             return True
         except FileNotFoundError:
-            # The agent removed its directory, or somebody the packet.
+            # The agent removed its directory, or a user removed the packet.
             if not _make_again(directory):
                 return False
         except OSError as error:
@@ -501,20 +501,25 @@ def _read(path: str, size: int = 4096) -> bytes:
 
 
 def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> None:
-    temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
+    # As in `store.atomic`: a random name, so an agent cannot plant a pipe or a link there.
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
     if os.path.islink(directory):
         # The agent put a link in place of its attempt: nothing is written to where it leads.
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600)
     try:
-        if os.write(descriptor, data) != len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
-        if durable:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.rename(temporary, os.path.join(directory, name))
+        try:
+            if os.write(descriptor, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, os.path.join(directory, name))
+    except OSError:
+        _remove(temporary)  # the next try has another name
+        raise
     if durable:
         folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,10 +1,10 @@
 """Redaction of everything that leaves a process.
 
 Three kinds of secrets are masked: the values of environment variables with secret names, well-known token
-shapes, and matches of the packet's own patterns. Values are recognized as they are, in base64, in
-hexadecimal, in URLs, and escaped any number of times as in JSON or `repr`. A runner redacts every line of
-output, and most lines have no secret. So a shape is compiled and searched for only in a text that contains
-its hint.
+shapes, and matches of the packet's own patterns. Values are recognized as they are, in base64 (also twice),
+in base32, in hexadecimal, in URLs, escaped any number of times as in JSON or `repr`, and with every
+character escaped (`\\x73\\x33…`). A runner redacts every line of output, and most lines have no secret. So a
+shape is compiled and searched for only in a text that contains its hint.
 """
 
 from __future__ import annotations
@@ -95,11 +95,15 @@ _SHORTEST_MATCH = 7
 _SHORTEST = 8
 #: Characters of values in base64, hexadecimal and tokens, the rarest in logs first.
 _RARE = "QZXJVKYWGHUBFOLDPNMRCAISTE97864352" + "qzxjvkw10bfy"
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 #: Longer values are recognized in URLs and escaped only in the usual forms, not in every mixture of them.
 _LONGEST_MIXED = 512
 #: What a backslash before a character may become when a text is escaped again and again. Bounded: a line of
 #: backslashes must not take quadratic time.
 _SLASHES = r"\\{1,15}"
+#: Escaped characters and nothing else, and one of them: in hexadecimal, or in octal as in a shell.
+_ALL_ESCAPED = rf"(?:{_SLASHES}(?:x[0-9A-Fa-f]{{2}}|u[0-9A-Fa-f]{{4}}|0?[0-7]{{3}})){{{_SHORTEST},}}"
+_ESCAPE = r"\\(?:[xu]([0-9A-Fa-f]+)|([0-7]+))"
 #: Of a value with several lines (a key, a credentials file), each line of this length is masked by itself.
 _SHORTEST_LINE = 16
 
@@ -121,7 +125,7 @@ class Redactor:
         self._secret_names = frozenset(secret_names)
         #: Texts to look for, longest first.
         self._values: list[str] | None = None
-        self._by_rarest: list[tuple[str, list[str]]] = []
+        self._by_rarest: list[tuple[str, list[tuple[str, list[str]]]]] = []
         #: Values that are recognized in every mixture of escapes: in a text with a backslash, and with a `%`.
         self._short: list[str] = []
         self._escaped: list[re.Pattern[str]] | None = None
@@ -164,11 +168,13 @@ class Redactor:
 
     def _has_value(self, text: str) -> bool:
         """Whether any value is in a text. Most texts lack the rare characters that values have."""
-        for char, values in self._by_rarest:
+        for char, groups in self._by_rarest:
             if char in text:
-                for value in values:
-                    if value in text:
-                        return True
+                for second, values in groups:
+                    if second in text:
+                        for value in values:
+                            if value in text:
+                                return True
         return False
 
     def _without_mixed(self, text: str) -> str:
@@ -182,12 +188,20 @@ class Redactor:
                 self._escaped = [re.compile("".join(map(_in_source, value))) for value in odd]
             for pattern in self._escaped:
                 text = pattern.sub(MASK, text)
+            # The letters and digits of a value begin with one of these.
+            if "\\x" in text or "\\u00" in text or "\\1" in text or "\\0" in text:
+                text = re.sub(_ALL_ESCAPED, self._without_value, text)
         if "%" in text and re.search(r"%[0-9A-Fa-f]{2}", text):
             if self._in_urls is None:
                 self._in_urls = [re.compile("".join(map(_in_url, value))) for value in self._short]
             for pattern in self._in_urls:
                 text = pattern.sub(MASK, text)
         return text
+
+    def _without_value(self, run: re.Match[str]) -> str:
+        """A run of escaped characters, or a mask if there is a value in it."""
+        decoded = _decoded(run[0])
+        return MASK if any(value in text for text in decoded for value in self._short) else run[0]
 
     def _secret_values(self) -> list[str]:
         secrets = [
@@ -219,13 +233,13 @@ class WithholdingRedactor(Redactor):
         return MASK if text else text
 
 
-def _grouped(values: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Values by the rarest character that each contains."""
-    groups: dict[str, list[str]] = {}
+def _grouped(values: Iterable[str]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """Values by the rarest character that each contains, and then by the second rarest."""
+    groups: dict[str, dict[str, list[str]]] = {}
     for value in values:
-        rarest = next((char for char in _RARE if char in value), value[0])
-        groups.setdefault(rarest, []).append(value)
-    return list(groups.items())
+        rare = [char for char in _RARE if char in value] or [value[0]]
+        groups.setdefault(rare[0], {}).setdefault(rare[min(1, len(rare) - 1)], []).append(value)
+    return [(char, list(seconds.items())) for char, seconds in groups.items()]
 
 
 def _compiled(patterns: Iterable[str]) -> list[Pattern]:
@@ -311,18 +325,49 @@ def _escaped(value: str) -> set[str]:
 
 
 def _encoded(value: str) -> set[str]:
-    """In hexadecimal and in base64, at each of the three places that it can have in a longer text."""
+    """In hexadecimal, base32 and base64, at each place that it can have in a longer text."""
     from binascii import b2a_base64
 
     data = value.encode("utf-8", "surrogatepass")
-    found = {data.hex(), data.hex().upper()}
+    found = {data.hex(), data.hex().upper(), *_in_base32(data), b2a_base64(data, newline=False).decode()}
+    for each in _in_base64(data):
+        # Twice as in the secrets of Kubernetes.
+        found |= {each, each.replace("+", "-").replace("/", "_"), *_in_base64(each.encode())}
+    return found
+
+
+def _in_base64(data: bytes) -> set[str]:
+    """The characters that depend on nothing but the data, at each of the three places."""
+    from binascii import b2a_base64
+
+    found: set[str] = set()
     for before in range(3):
         text = b2a_base64(b"\0" * before + data, newline=False).decode()
-        # The characters that depend on nothing but the value.
-        inner = text[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
-        for each in (inner, text) if before == 0 else (inner,):
-            found |= {each, each.replace("+", "-").replace("/", "_")}
+        found.add(text[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6])
     return found
+
+
+def _in_base32(data: bytes) -> set[str]:
+    """The characters that depend on nothing but the data, at each of the five places.
+
+    Without the module base64, which loads others.
+    """
+    found: set[str] = set()
+    for before in range(5):
+        padded = b"\0" * before + data + b"\0" * (-(before + len(data)) % 5)
+        blocks = [int.from_bytes(padded[at : at + 5]) for at in range(0, len(padded), 5)]
+        text = "".join(_BASE32[block >> shift & 31] for block in blocks for shift in range(35, -1, -5))
+        found.add(text[(before * 8 + 4) // 5 : (before + len(data)) * 8 // 5])
+    return found
+
+
+def _decoded(run: str) -> tuple[str, ...]:
+    """What escaped characters mean: as UTF-16, and as bytes of UTF-8 if they can be."""
+    codes = [int(code, 16) if code else int(octal, 8) for code, octal in re.findall(_ESCAPE, run)]
+    wide = b"".join(code.to_bytes(2) for code in codes).decode("utf-16-be", "replace")
+    if max(codes) > 0xFF:
+        return (wide,)
+    return wide, bytes(codes).decode("utf-8", "replace")
 
 
 def _in_url(char: str) -> str:

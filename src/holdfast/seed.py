@@ -102,6 +102,7 @@ def main() -> int:
     # copying) it.
     gc.collect()
     gc.freeze()
+    _forget_lookups()
     Seed(home, listener, lock).serve()
     return 0
 
@@ -114,6 +115,16 @@ def prepare() -> None:
     # Patterns are compiled at the first use, which takes longer than forking a runner. (A shorter text would
     # be skipped.)
     Redactor({})("nothing to be masked")
+
+
+def _forget_lookups() -> None:
+    """Empty the interpreter's cache of attribute lookups.
+
+    It has the names that were looked up while modules were loaded. For each that a runner replaces, the page
+    with the old name would be copied. (Since 3.12, names are not counted.)
+    """
+    if sys.version_info < (3, 12):
+        sys._clear_type_cache()  # pyright: ignore[reportPrivateUsage]
 
 
 def _listen(home: Home) -> socket.socket:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, spawn
+from holdfast import clock, files, spawn
 from holdfast.errors import HoldfastError
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -64,8 +64,8 @@ class KeeperWatch:
         if now_mono >= self._due_mono and self._watch is None and self._answer < 0:
             self._due_mono = now_mono + LOOK_S
             self._find_keeper() if locks.is_held(self.home.keeper_lock) else self._ask()
-        # A running fork wakes us through its pipe, a watched keeper by its death. That it was stopped, or
-        # hangs, nobody tells.
+        # A running fork wakes us through its pipe, a watched keeper by its death. Nothing reports
+        # that it was stopped or hangs.
         if self._watch is not None:
             return PULSE_S
         return _ASKED_S if self._answer >= 0 else max(0.0, self._due_mono - now_mono)
@@ -130,7 +130,10 @@ def _bring_keeper(home: Home, answering: int) -> None:
         except (OSError, HoldfastError):
             is_needed = True  # unknown: a keeper that is not needed exits by itself
         if is_needed:
-            spawn.ensure_keeper(home, by_person=False)
+            try:
+                spawn.ensure_keeper(home, by_person=False)
+            except (OSError, HoldfastError) as error:  # a full disk, for example: tried again later
+                files.log(f"{clock.iso_now()} seed: cannot start the keeper: {error}")
         os.write(answering, _NEEDED if is_needed else _NOT_NEEDED)
     except Exception:  # a bug in holdfast: logged, and checked again later
         import traceback

@@ -29,6 +29,15 @@ def size_text(count: int) -> str:
     return f"{size:.4g} {units[0]}"
 
 
+def short(count: float) -> str:
+    """`950`, `12.3k`, `4.5M`."""
+    if count < 1000:
+        return str(int(count))
+    if count < 999_950:
+        return f"{count / 1000:.1f}k"
+    return f"{count / 1_000_000:.1f}M"
+
+
 def plural(count: float, noun: str) -> str:
     """`1 attempt`, `2 attempts`, `0 retries`."""
     number = f"{count:g}" if isinstance(count, float) else str(count)

@@ -18,13 +18,13 @@ from holdfast.model import manifest
 from holdfast.model.attempt_table import Reading
 from holdfast.model.request import Request
 from holdfast.model.spec import TaskSpec
-from holdfast.packet import inbox, load
+from holdfast.packet import inbox, load, sealed
 from holdfast.redact import Redactor
 from holdfast.runner.attempt import reading
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
-from holdfast.store.journal import Journal
 from holdfast.store.layout import PACKET_DIRECTORIES, Home, Packet
+from tests.support.journals import opened
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 PACKETS = sorted(
@@ -153,7 +153,7 @@ def test_offsets_in_the_journal_are_line_ends_of_the_raw_log(packet: Packet) -> 
 
 
 def _ledger(packet: Packet) -> Ledger:
-    return Ledger(packet, load.fold(packet), Journal(packet.journal), Redactor({}))
+    return Ledger(packet, load.fold(packet), opened(packet), Redactor({}))
 
 
 @pytest.mark.parametrize("packet", PACKETS, indirect=True)
@@ -206,13 +206,9 @@ def test_a_torn_end_of_its_journal_is_passed_over_by_readers_and_cut_off_by_a_wr
     with open(packet.journal, "ab") as file:
         file.write(b'{"id":"01M7F9QQ3T')
     assert load.fold(packet).status == status
-    journal = Journal(packet.journal)
-    try:
-        repaired = journal.repair()
-    finally:
-        journal.close()
-    assert repaired is not None
-    assert repaired.dropped_bytes == 17
+    _, journal, found = sealed.open_for_runner(packet)
+    journal.close()
+    assert [event.dropped_bytes for event in found if isinstance(event, ev.JournalRepaired)] == [17]
     assert os.path.getsize(packet.journal) == size
 
 

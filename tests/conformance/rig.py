@@ -155,6 +155,8 @@ class Rig:
         """Wait until the CLI has written these words into its session, which can then be resumed."""
         place = task.path("state") if self.agent == "codex" else os.environ["HOME"]
         pattern = os.path.join(place, _SESSIONS[self.agent])
+        if os.path.isdir(homes := task.path("sandbox", "homes")) and self.agent != "codex":
+            pattern = os.path.join(homes, "**", os.path.basename(pattern))
 
         def is_noted() -> bool:
             return any(

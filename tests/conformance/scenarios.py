@@ -24,6 +24,9 @@ ROWS = {
     "stop": Row("`stop` mid-tool leaves no process", is_smoke=True),
     "takeover": Row("`takeover`: the CLI shows the session in a terminal → ended → the task resumes it"),
     "sandbox": Row("`--sandbox`: a tool writes to the workspace, and neither sees keys nor writes to HOME"),
+    "sandbox_hosts": Row(
+        "`--sandbox --network HOST`: its service is reached through the proxy, no other host"
+    ),
     "sandbox_resume": Row("`--sandbox`: SIGKILL in a tool → resumed in the same session"),
     "two_tasks": Row("two tasks in one directory resume their own sessions"),
     "budget": Row("budget of turns reached mid-run → stopped, and asks"),

@@ -34,10 +34,23 @@ def test_sandbox_resume(rig: Rig) -> None:
     need_sandbox()
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, "Please hold the line.", "--sandbox")
-    rig.wait_for_file("began")
-    task.wait_for_event("agent.", within_s=STEP_S)
+    rig.wait_for_tool(task, "began", "Please hold the line.")
+    # A CLI may start the tool before it has saved its last text.
+    rig.wait_until_noted(task, "About to hold.")
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
     assert summary(task)[0][1] == "killed"
     assert summary(task)[-1] == ("resume", "success")
     assert not rig.left_of(task)
+
+
+def test_sandbox_hosts(rig: Rig) -> None:
+    """The program reaches its service through the proxy, which is the only way out, and nothing else."""
+    need_sandbox()
+    server = rig.serve([shell("curl -sS http://other.example/ > seen.txt; echo looked"), text("All done.")])
+    place = server.url.partition("://")[2].partition("/")[0]
+    task = rig.start(server, "Look around.", "--sandbox", "--network", place)
+    task.wait_for("completed", within_s=STEP_S)
+    assert [one["outcome"] for one in attempts(task)] == ["success"]
+    with open(rig.path("seen.txt"), encoding="utf-8") as file:
+        assert "other.example:80: it is not in the list" in file.read()

@@ -88,6 +88,42 @@ def accepted(case: Case) -> None:
     )
 
 
+def checked(case: Case) -> None:
+    """A pull request whose check is pending, fails once, and passes after the repair."""
+    repo = Repo(case.project)
+    repo.commit("README.md")
+    remote = Repo(os.path.join(case.root, "remote.git"), with_git=False)
+    remote.git("init", "-q", "--bare", "-b", "main")
+    gh = Gh(case.root)
+    results = ("pending", "fail", "pass")
+    gh.answer(*([{"name": "test", "bucket": result, "link": ""}] for result in results))
+    case.env.update(gh.env)
+    script = Script(on_resume="restart").fail_if_running().write(WORK, content="hello\n", append=True)
+    case.create_written(
+        stage(case, "impl", script, writes=True),
+        scope_allow=(WORK,),
+        workspace="worktree",
+        repair_times=2,
+        ci="draft",
+        ci_remote="origin",
+        ci_url=remote.path,
+    )
+
+
+def check_checked(case: Case, task: Task) -> None:
+    """One pull request, whose branch has both commits, and no call more than one repair."""
+    remote = Repo(os.path.join(case.root, "remote.git"), with_git=False)
+    assert remote.git("show", f"holdfast/task:{WORK}") == "hello\nhello\n"
+    with open(os.path.join(case.root, "gh-state", "pulls"), encoding="utf-8") as file:
+        assert list(json.load(file)) == ["holdfast/task"]
+    with open(os.path.join(case.root, "gh-state", "calls"), encoding="utf-8") as file:
+        verbs = [json.loads(line)["argv"][1] for line in file]
+    assert verbs.count("create") == 1
+    assert task.ci is not None
+    assert task.ci.state == "passed"
+    assert len(task.repair_log) == 1
+
+
 def beyond(case: Case) -> None:
     """It writes outside its scope, so that it fails until the scope is wider."""
     Repo(case.project).commit("README.md")

@@ -24,14 +24,24 @@ from holdfast.packet import environment, inbox, load
 from holdfast.packet.create import create
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
+from tests.crash import points
+from tests.support.preloaded import Forked, Preloaded
 from tests.support.waiting import journal_tail
 
 #: Short enough for quick tests, long enough that a busy machine is not taken for a hang.
 LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_pause_s=0.5, deadline_s=600.0)
 
-CHORE_POINTS = ("HOLDFAST_FAILPOINT", "HOLDFAST_FAILPOINT_ONCE")
+#: Where runners are forked from; without it, they are executed.
+preloaded: Preloaded | None = None
+
+CHORE_POINTS = (
+    "HOLDFAST_FAILPOINT",
+    "HOLDFAST_FAILPOINT_ONCE",
+    "HOLDFAST_FAILPOINT_NOTES",
+    "HOLDFAST_FAILPOINT_FOLDER",
+)
 #: Failpoints that chores pass: the starts of their names.
-IN_CHORES = ("clean_room.", "worktree.", "quality.", "candidates.", "fanout.", "committed.")
+IN_CHORES = ("clean_room.", "worktree.", "quality.", "candidates.", "fanout.", "committed.", "ci.")
 
 
 class Case:
@@ -51,11 +61,14 @@ class Case:
         self.once = os.path.join(self.root, "fired")
         self.log = os.path.join(self.root, "runners.log")
         self.env = {**os.environ, "HOLDFAST_HOME": self.home.path, "HOLDFAST_SCRIPTED_STATE": self.state}
+        # The keeper of a fan-out starts several tasks: without the usual pause of five seconds.
+        self.env["ITERATION_DELAY"] = "0"
         self.failpoint = failpoint
         if failpoint is not None:
             self.env["HOLDFAST_FAILPOINT"] = failpoint
             self.env["HOLDFAST_FAILPOINT_ONCE"] = self.once
-        self.runner: subprocess.Popen[bytes] | None = None
+        self.executes_runners = False
+        self.runner: subprocess.Popen[bytes] | Forked | None = None
         self.runners_started = 0
         self.requests: list[str] = []
         #: Processes of the scenario other than runners; they are ended with it.
@@ -122,8 +135,12 @@ class Case:
 
         A chore is killed only at points of its own: elsewhere it would die in place of a runner.
         """
-        own = CHORE_POINTS if (self.failpoint or "").startswith(IN_CHORES) else ()
-        return environment.capture(self.env, ("HOLDFAST_SCRIPTED_STATE", *own))
+        env, failpoint = self.env, self.failpoint or ""
+        if failpoint == "*=note":
+            chores = [f"{name}=note" for name in points.names() if name.startswith(IN_CHORES)]
+            env = {**env, "HOLDFAST_FAILPOINT": ",".join(chores)}
+        own = CHORE_POINTS if failpoint.startswith(("*", *IN_CHORES)) else ()
+        return environment.capture(env, ("HOLDFAST_SCRIPTED_STATE", *own))
 
     def ask(self, verb: str, **args: object) -> None:
         """Drop a request and ring the bell, like a view; `tend` starts a runner."""
@@ -168,12 +185,18 @@ class Case:
     # ── its runners ──
 
     def start_runner(self) -> None:
+        if preloaded is not None and not self.executes_runners:
+            self.runner = preloaded.start_runner(self.packet.path, env=self.env, cwd=self.root, log=self.log)
+        else:
+            self.runner = self._execute_runner()
+        self.runners_started += 1
+
+    def _execute_runner(self) -> subprocess.Popen[bytes]:
         with open(self.log, "ab") as log:
-            self.runner = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-P", "-m", "holdfast.runner", self.packet.path],
                 env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.root,
             )  # fmt: skip
-        self.runners_started += 1
 
     def tend(self) -> None:
         """Start a runner if the task is live and has none."""

@@ -11,7 +11,6 @@ from typing import Any
 from holdfast.agents import registry
 from holdfast.model import events as ev
 from holdfast.model import execution, manifest, readable
-from holdfast.model.attempt import Attempt
 from holdfast.model.event import Event
 from holdfast.model.fold import apply
 from holdfast.model.outcome import SUCCESS
@@ -165,8 +164,15 @@ def _check_attempts(case: Case, events: list[Event], spec: TaskSpec) -> None:
         assert memory.failures() == []
 
 
-def _execution(opened: ev.AttemptOpened) -> execution.Execution:
-    return Attempt(opened) if opened.kind == "agent" else execution.Chore(opened)
+def _marks(events: list[Event]) -> dict[int, list[str]]:
+    """By the number of an attempt or chore: the lines that separate its output from what came before."""
+    task, marks = Task(), dict[int, list[str]]()
+    for event in events:
+        apply(task, event, "2000-01-01T00:00:00Z")
+        if isinstance(event, ev.AttemptOpened):
+            opened = next(each for each in task.open_executions if each.number == event.attempt)
+            marks[event.attempt] = readable.marks(opened, has_stages=len(task.spec.stages) > 1)
+    return marks
 
 
 def _directory(case: Case, opened: ev.AttemptOpened) -> AttemptDir:
@@ -198,15 +204,16 @@ def _check_output(case: Case, events: list[Event], spec: TaskSpec) -> None:
     # A void attempt printed nothing, and does not separate two parallel ones.
     void = {event.attempt for event in events if isinstance(event, ev.AttemptVoid)}
     opened = [event for event in events if isinstance(event, ev.AttemptOpened) and event.attempt not in void]
-    has_begun = False
+    has_begun, marks = False, _marks(events)
     for batch in _batches(opened, spec):
         printed = [_printed(case, event, said) for event in batch]
         if len(batch) == 1 and any(printed[0]) and batch[0] is not opened[0] and has_begun:
-            mark = logged.pop(0)
-            assert mark == readable.mark(_execution(batch[0]), has_stages=len(spec.stages) > 1)
+            mark = marks[batch[0].attempt]
+            assert logged[: len(mark)] == mark
+            logged = logged[len(mark) :]
         else:
-            marks = {readable.mark(_execution(event), has_stages=len(spec.stages) > 1) for event in batch}
-            logged = [line for line in logged if line not in marks]
+            of_batch = {line for event in batch for line in marks[event.attempt]}
+            logged = [line for line in logged if line not in of_batch]
         has_begun = has_begun or any(map(any, printed))
         lines = sum(len(shown) + len(errors) for shown, errors in printed)
         mine, logged = logged[:lines], logged[lines:]
@@ -285,6 +292,8 @@ def _check_stages(events: list[Event], spec: TaskSpec) -> None:
             )
         elif isinstance(event, ev.CandidateEliminated):
             over.add(event.stage)
+        elif isinstance(event, ev.AttemptOpened) and event.kind == "ci":
+            assert waves.keys() == {*done, *over}, f"ci {event.attempt} before all stages were done: {done}"
         elif isinstance(event, ev.AttemptOpened):
             assert event.stage not in {*done, *over}, (
                 f"{event.kind} {event.attempt} of {event.stage}, which is done"
@@ -318,7 +327,8 @@ def _check_gates(case: Case, task: Task, events: list[Event]) -> None:
     """For a written packet: evidence, journal and gate results agree, and all files of its stages exist."""
     if task.spec.pipeline is None:
         return
-    judged = [event for event in events if isinstance(event, ev.GateJudged)]
+    # The checks of a pull request judge work that has passed its gate.
+    judged = [event for event in events if isinstance(event, ev.GateJudged) and event.failed != "ci"]
     numbers = [event.attempt for event in judged]
     assert len(set(numbers)) == len(numbers), f"an attempt was judged twice: {numbers}"
     prepared: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+from functools import cache
 from typing import NamedTuple
 
 import holdfast
@@ -27,13 +28,16 @@ def find() -> list[Point]:
     return found
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """Each name once, in the order of the source."""
-    return list(dict.fromkeys(point.name for point in find() if point.name is not None))
+    return tuple(dict.fromkeys(point.name for point in find() if point.name is not None))
 
 
 def _calls(source: str, file: str) -> list[Point]:
     found: list[Point] = []
+    if "failpoint(" not in source:
+        return found
     for node in ast.walk(ast.parse(source, file)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "failpoint":
             argument = node.args[0] if node.args else None

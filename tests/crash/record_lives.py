@@ -44,12 +44,17 @@ def _compact(line: str, root: str) -> str:
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 
 
-def main(names: list[str]) -> None:
-    """Record the named scenarios, or all of them."""
-    root = tempfile.mkdtemp(prefix="hf-", dir="/tmp")
+def own_environment(root: str) -> None:
+    """Nothing of the caller's holdfast, as in a test."""
     for name in [name for name in os.environ if name.startswith(("HOLDFAST_", "XDG_"))]:
         del os.environ[name]
     os.environ.update(HOLDFAST_KEEPER="off", HOME=root, TMPDIR=root)
+
+
+def main(names: list[str]) -> None:
+    """Record the named scenarios, or all of them."""
+    root = tempfile.mkdtemp(prefix="hf-", dir="/tmp")
+    own_environment(root)
     os.makedirs(LIVES, exist_ok=True)
     try:
         for name in names or list(BY_NAME):

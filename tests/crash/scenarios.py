@@ -18,7 +18,7 @@ from holdfast.packet import inbox, load
 from holdfast.store import atomic, journal, process
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
-from tests.crash import delivered, fan_outs, invariants, takeovers, written
+from tests.crash import delivered, fan_outs, invariants, phones, takeovers, written
 from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
 from tests.support.tools import need_sandbox
@@ -37,6 +37,8 @@ class Scenario(NamedTuple):
     end: Status
     #: Retries of a life without a kill; None if a busy machine may add some.
     retries: int | None
+    #: Whether runners are executed; in most scenarios they are forked, which is faster.
+    executes_runners: bool = False
     #: Whether it starts its first runner itself.
     starts_itself: bool = False
     #: Restarts runners while the task is live.
@@ -351,7 +353,7 @@ def _resume(case: Case) -> None:
 _OF_DELIVERY = ("apply.", "commits.", "committed.", "inbox.", "journal.", "step.", "atomic.")
 
 SCENARIOS = (
-    Scenario("plain", _plain, (), Status.COMPLETED, 0),
+    Scenario("plain", _plain, (), Status.COMPLETED, 0, executes_runners=True),
     Scenario("crash", _crashing, (), Status.COMPLETED, 1),
     Scenario("stop", _endless, ((_has_started, lambda case: case.ask("stop")),), Status.KILLED, 0),
     Scenario(
@@ -448,6 +450,18 @@ SCENARIOS = (
         0,
         check=written.check_approval,
         is_short=False,
+    ),
+    Scenario(
+        "phone",
+        phones.begin,
+        (),
+        Status.COMPLETED,
+        0,
+        tend=phones.tend,
+        finish=phones.finish,
+        check=phones.check,
+        is_short=False,
+        only=("replies.", "inbox.", "step.", "atomic.", "marks."),
     ),
     Scenario(
         "sandbox",
@@ -620,6 +634,16 @@ SCENARIOS = (
         only=("pr.", "commits.", "quality.", "clean_room.", "worktree."),
     ),
     Scenario(
+        "ci",
+        delivered.checked,
+        (),
+        Status.COMPLETED,
+        0,
+        check=delivered.check_checked,
+        is_short=False,
+        only=("ci.", "pr.", "chores.", "step.", "journal."),
+    ),
+    Scenario(
         "amend",
         delivered.beyond,
         ((delivered.has_ended, delivered.amend),),
@@ -633,10 +657,11 @@ SCENARIOS = (
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
-def play(scenario: Scenario, case: Case) -> None:
+def play(scenario: Scenario, case: Case, *, patience: float = 1.0) -> None:
     """Live the scenario to its end, restarting the runner whenever it is gone too early."""
-    within_s = 25.0 if scenario.is_short else 75.0
+    within_s = patience * (25.0 if scenario.is_short else 75.0)
     is_over = deadline(within_s)
+    case.executes_runners = scenario.executes_runners
     scenario.begin(case)
     if not scenario.starts_itself:
         case.start_runner()

@@ -192,6 +192,10 @@ class SimulatedRunner:
                 by = "gate" if len(contest.survivors(self.task)) == 1 else "judge"
                 which = {"chosen": chosen.name, "candidate": chosen.candidate, "by": by, "tree": "t"}
                 self._record(ev.CandidateChosen.from_json({"stage": chore.stage, **which}))
+            case "ci":
+                where = {"pull_request": "pr", "commit": "c"}
+                judged = self.task.current[-1].number
+                self._record(ev.CiLooked(stage=chore.stage, attempt=judged, state="passed", **where))
             case _:
                 judged = self.task.stage_state(chore.stage).attempt
                 assert judged is not None

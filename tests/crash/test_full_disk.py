@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from tests.conftest import Place
 from tests.crash import invariants
 from tests.crash.drive import Case
 from tests.crash.scenarios import BY_NAME, play
-from tests.support import kin, processes
+from tests.support import keepers, kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
 from tests.support.waiting import eventually
@@ -86,7 +87,7 @@ def test_a_task_waits_for_room_on_a_full_disk_and_then_ends(
         with open(go, "ab"):
             pass
         if room_bytes == 0:
-            eventually(lambda: _is_owed(directory), what="the recorder tries to write how it ended")
+            eventually(lambda: _has_exited(directory), what="the agent is gone")
             assert not os.path.exists(directory.exit)
             assert not case.has_ended
         if kill_runner and case.runner is not None:
@@ -152,9 +153,39 @@ def test_a_view_learns_of_what_happened_while_the_disk_was_full(
         changes.close()
 
 
-def _is_owed(directory: AttemptDir) -> bool:
-    """Whether the exit record has been begun."""
-    return any(name.startswith(".exit.json") for name in os.listdir(directory.path))
+@pytest.mark.parametrize("kills", ["runner", "runner and keeper"])
+def test_the_keeper_restarts_a_runner_as_soon_as_there_is_space_again(
+    small_disk: str, home: str, monkeypatch: pytest.MonkeyPatch, kills: str
+) -> None:
+    """On a full disk no runner can be started, and no line of the keeper's log be written."""
+    outside, home = workspace(), os.path.join(small_disk, "home")
+    monkeypatch.setenv("HOLDFAST_HOME", home)
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    task = Task.shell(kin.WAIT, "--id", "it", project=outside)
+    task.wait_for("running")
+    keeper = keepers.wait_for(home)
+    ballast = os.path.join(small_disk, "ballast")
+    _fill(ballast, leave_bytes=0)
+    os.kill(task.runner_pid(), signal.SIGKILL)
+    with open(os.path.join(outside, "go"), "ab"):
+        pass
+    ends_mono = time.monotonic() + 6.0
+    while time.monotonic() < ends_mono:  # as long as a person needs to find out
+        assert keepers.pid(home) == keeper, "the keeper has died of the full disk"
+    if kills == "runner and keeper":
+        os.kill(keeper, signal.SIGKILL)
+        eventually(lambda: not processes.is_alive(keeper), what="the keeper is gone")
+    os.unlink(ballast)
+    if kills == "runner and keeper":
+        assert holdfast("up").returncode == 0
+    task.wait_for("completed", within_s=30)
+    holdfast("down")
+
+
+def _has_exited(directory: AttemptDir) -> bool:
+    """Whether the agent is gone; then its recorder tries to write the exit record."""
+    with open(directory.identity, encoding="utf-8") as file:
+        return not processes.is_alive(json.load(file)["pid"])
 
 
 def _fill(path: str, *, leave_bytes: int) -> None:

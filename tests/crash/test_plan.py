@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import typing
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -43,6 +44,9 @@ AFTER_END = (Leave, EndTask, AnswerRequest, ForgetRequest, Report)
 #: A pipeline of four stages needs fewer from its start to its end.
 MOST_STEPS = 250
 NAMES = [scenario.name for scenario in SCENARIOS]
+#: These lives have every kind of step; the rest is looked at if one is missing.
+VARIED = ("takeover_lost", "approval", "packet")
+VARIED_FIRST = [*VARIED, *(name for name in NAMES if name not in VARIED)]
 
 
 def test_every_scenario_is_recorded() -> None:
@@ -57,9 +61,10 @@ def test_the_planner_knows_a_legal_step_in_every_situation(name: str) -> None:
 
 
 def test_every_step_is_chosen_in_some_situation() -> None:
+    """The test above checks all choices; this one stops when each kind of step was chosen."""
     missing = set(STEPS)
-    for name in NAMES:
-        missing -= steps_in(name)
+    for situation in chain.from_iterable(situations(read_life(path_of(name))) for name in VARIED_FIRST):
+        missing -= Walk(situation).choose()
         if not missing:
             break
     assert missing == set()
@@ -102,6 +107,14 @@ class Walk:
         for facts in facts_of(self.task):
             self._check_choice(facts)
         assert contents(self.task) == before, f"the planner changes the task {self.situation.name}"
+        return self.chosen
+
+    def choose(self) -> set[type[Any]]:
+        """The same without a look at what the choices lead to."""
+        for facts in facts_of(self.task):
+            step = self._choose(facts)
+            if isinstance(step, SaveContext):
+                self._events_of_interrupt(step, facts)
         return self.chosen
 
     def _check_choice(self, facts: Facts) -> None:

@@ -1,25 +1,36 @@
 """The crash run: SIGKILL at every failpoint, start again, and compare with what must hold.
 
 The list of failpoints is read from the source, so a new one is tested automatically, or fails because no
-scenario reaches it. By default, each point is tested in one scenario, at a few of its passes.
-HOLDFAST_CRASH_FULL=1 tests every pass of every point in every scenario, and samples of them in long ones.
+scenario reaches it. By default, each point is tested in one scenario, at a few of its passes. `make crash`
+kills in every situation (passes.py), and with `ARGS=--every-pass` at every pass of every scenario.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections import Counter
 from collections.abc import Iterator
-from itertools import count, takewhile
 
 import pytest
 
 from tests.conftest import Place
 from tests.crash import invariants, points
 from tests.crash.drive import Case
+from tests.crash.passes import Pass
 from tests.crash.scenarios import BY_NAME, SCENARIOS, Scenario, play
 
-FULL = bool(os.environ.get("HOLDFAST_CRASH_FULL"))
+
+def _chosen() -> list[Pass]:
+    """What `make crash` has chosen."""
+    path = os.environ.get("HOLDFAST_CRASH_PASSES")
+    if not path:
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [Pass(*fields) for fields in json.load(file)]
+
+
+CHOSEN = _chosen()
+IN_WALK = frozenset(each.point for each in CHOSEN)
 
 #: The scenario that likely reaches a point, by the start of its name; it is tried first.
 LIKELY = {
@@ -33,6 +44,7 @@ LIKELY = {
     "admitted.added": "cli",
     "admitted.schedule": "scheduled",
     "inbox.": "cli",
+    "replies.": "phone",
     "seed.": "seed",
     "live_tasks.": "keeper",
     "dispatch.": "queued",
@@ -41,6 +53,8 @@ LIKELY = {
     "fanout.": "fan_out",
     "children.": "fan_out_stop",
     "chores.adopted": "best_of_n",
+    "chores.looked": "ci",
+    "ci.": "ci",
     "schedule.": "scheduled",
     "chores.": "packet",
     "clean_room.": "packet",
@@ -88,8 +102,6 @@ LIKELY = {
 }
 #: In a long scenario, `make test` kills only at the first passes.
 LONG_SAMPLE = 3
-#: The whole crash run kills at each pass of a point that a long scenario passes at most this often.
-FEW = 5
 #: Here the killed process is the agent already, by its identity, so the kill counts as a crash of the agent.
 #: It had no time to create its session, so the resume finds none and uses a second retry.
 KILLS_THE_AGENT = ("recorder.before_exec",)
@@ -104,18 +116,18 @@ def _own_environment(clean_env: dict[str, str]) -> None:
     """No case inherits variables of the caller's holdfast."""
 
 
-def kill_at(place: Place, scenario: Scenario, point: str, nth: int) -> bool:
-    """Live the scenario with a kill at the nth pass of the point. Returns whether there was such a pass."""
-    case = Case(place.root, f"{scenario.name}-{point}-{nth}", f"{point}=kill@{nth}")
+def kill(place: Place, scenario: Scenario, which: Pass) -> bool:
+    """Live the scenario with a kill there. Returns whether there was such a pass."""
+    case = Case(place.root, str(which), which.failpoint)
     try:
         play(scenario, case)
-        extra = 2 if case.fired and point in KILLS_THE_AGENT else 0
+        extra = 2 if case.fired and which.point in KILLS_THE_AGENT else 0
         retries = None if scenario.retries is None else scenario.retries + extra
         invariants.check(
             case,
             end=scenario.end,
             retries=retries,
-            may_be_lost=point in TAKES_THE_STATUS_ALONG or scenario.name in REMOVES_THE_STATUS,
+            may_be_lost=which.point in TAKES_THE_STATUS_ALONG or scenario.name in REMOVES_THE_STATUS,
             also=scenario.check,
         )
     finally:
@@ -126,24 +138,6 @@ def kill_at(place: Place, scenario: Scenario, point: str, nth: int) -> bool:
 def likely_first(point: str) -> list[Scenario]:
     hint = next((name for start, name in LIKELY.items() if point.startswith(start)), "plain")
     return [BY_NAME[hint], *(scenario for scenario in SCENARIOS if scenario.name != hint)]
-
-
-def reached_by(place: Place, scenario: Scenario) -> Counter[str]:
-    """How often a life without a kill passes each point; cached."""
-    if scenario.name not in _REACHED:
-        notes = os.path.join(place.root, "notes")
-        case = Case(place.root, scenario.name, "*=note")
-        case.env["HOLDFAST_FAILPOINT_NOTES"] = notes
-        try:
-            play(scenario, case)
-        finally:
-            case.close()
-        with open(notes, encoding="utf-8") as file:
-            _REACHED[scenario.name] = Counter(line.split()[2] for line in file)
-    return _REACHED[scenario.name]
-
-
-_REACHED: dict[str, Counter[str]] = {}
 
 
 def sampled_passes() -> Iterator[int]:
@@ -180,8 +174,10 @@ def test_the_scenario_ends_as_expected_without_a_kill(place: Place, scenario: Sc
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("point", points.names())
 def test_a_kill_at_the_failpoint_loses_nothing_and_doubles_nothing(place: Place, point: str) -> None:
+    if point in IN_WALK:
+        return  # killed below, in every situation
     for scenario in likely_first(point):
-        if kill_at(place, scenario, point, 1):
+        if kill(place, scenario, Pass(scenario.name, point, 1, 1)):
             break
     else:
         pytest.fail(
@@ -190,23 +186,11 @@ def test_a_kill_at_the_failpoint_loses_nothing_and_doubles_nothing(place: Place,
     for nth in sampled_passes():
         if nth > LONG_SAMPLE and not scenario.is_short:
             break
-        if nth > 1 and not kill_at(place, scenario, point, nth):
+        if nth > 1 and not kill(place, scenario, Pass(scenario.name, point, 1, nth)):
             break
 
 
-# Without HOLDFAST_CRASH_FULL there is nothing to walk here, and pytest shows one skipped test.
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("point", points.names() if FULL else ())
-@pytest.mark.parametrize("scenario", SCENARIOS if FULL else (), ids=lambda scenario: scenario.name)
-def test_a_kill_at_any_pass_in_any_scenario(place: Place, scenario: Scenario, point: str) -> None:
-    if not point.startswith(scenario.only):
-        return
-    passes = reached_by(place, scenario)[point]
-    if passes and scenario.is_short:
-        nth = 1
-        while kill_at(place, scenario, point, nth):
-            nth += 1
-    else:
-        for nth in takewhile(lambda nth: nth <= passes, count(1) if passes <= FEW else sampled_passes()):
-            if not kill_at(place, scenario, point, nth):
-                break  # passed by several processes, each of which counts its own
+# Without `make crash` there is nothing to walk here, and pytest shows one skipped test.
+@pytest.mark.parametrize("which", CHOSEN, ids=str)
+def test_a_kill_in_any_situation(place: Place, which: Pass) -> None:
+    kill(place, BY_NAME[which.scenario], which)

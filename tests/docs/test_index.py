@@ -28,6 +28,11 @@ def _by_hand() -> list[str]:
     return sorted(set(found) - GENERATED)
 
 
+def _prose(page: str) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", pages.read(page), flags=re.DOTALL | re.MULTILINE)
+
+
 def below(index: str) -> set[str]:
     """The files that an index links to, relative to the root."""
     folder = os.path.dirname(index)
@@ -55,10 +60,23 @@ def test_every_decision_is_listed_with_its_title() -> None:
     "page", sorted(glob.glob("**/*.md", root_dir=os.path.join(pages.ROOT, "docs"), recursive=True))
 )
 def test_links_resolve(page: str) -> None:
-    text = re.sub(r"^```.*?^```$", "", pages.read(f"docs/{page}"), flags=re.DOTALL | re.MULTILINE)
-    for link in pages.links(text):
+    for link in pages.links(_prose(f"docs/{page}")):
         if "://" not in link:
             assert os.path.exists(os.path.join(DOCS, os.path.dirname(page), link)), link
+
+
+def _anchors(page: str) -> set[str]:
+    """What GitHub makes of the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *_by_hand()])
+def test_links_to_headings_resolve(page: str) -> None:
+    for link, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", _prose(page)):
+        if "://" not in link:
+            target = os.path.normpath(os.path.join(os.path.dirname(page), link)) if link else page
+            assert anchor in _anchors(target), f"{link}#{anchor}"
 
 
 def test_pages_named_in_the_code_exist() -> None:
@@ -79,8 +97,7 @@ def test_pages_named_in_the_code_exist() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *_by_hand()])
 def test_prose_has_at_most_110_columns(page: str) -> None:
-    text = re.sub(r"^```.*?^```$", "", pages.read(page), flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"<!-- generated: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!-- generated: .*?<!-- end -->", "", _prose(page), flags=re.DOTALL)
     wide = [
         line for line in text.splitlines() if len(line) > 110 and not line.startswith("|") and " " in line
     ]

@@ -39,7 +39,7 @@ def test_the_example_is_valid(place) -> None:
     path = os.path.join(place.root, "config.toml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(pages.fenced(page(), "toml"))
-    assert [rule["to"] for rule in settings.read(path)["notify"]] == ["desktop", "webhook", "command"]
+    assert [rule["to"] for rule in settings.read(path)["notify"]] == ["desktop", "webhook", "ntfy"]
 
 
 @pytest.mark.parametrize("name", ["context.json", "summary.md", "logs.txt", "work.json"])

@@ -42,7 +42,7 @@ def test_its_examples_run_one_after_the_other() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     printed = done.stdout
-    for expected in ("completed it works", "added new.txt 1 0", "running", "['completed', 'completed']"):
+    for expected in ("completed done", "added new.txt 1 0", "running", "['completed', 'completed']"):
         assert expected in printed, printed
     assert "interrupted" not in printed.splitlines()[-1]
 

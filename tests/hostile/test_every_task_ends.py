@@ -107,7 +107,7 @@ def test_a_task_without_a_readable_environment_asks_a_person(home: str) -> None:
         file.write("{")
     task.start_runner()
     manifest = task.wait_for("interrupted")
-    assert "env.json is not JSON" in manifest["interrupt"]["reason"]
+    assert "env.json was changed" in manifest["interrupt"]["reason"]
     assert_removable(task)
 
 

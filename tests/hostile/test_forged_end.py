@@ -13,7 +13,8 @@ from holdfast.model.soundness import UNREADABLE
 from holdfast.queue import sync
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from tests.support.tasks import Task, holdfast
+from tests.support import processes
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
 #: Shows itself as completed, again and again, then fails.
@@ -85,3 +86,45 @@ def test_a_forged_end_of_a_task_whose_runner_was_killed(home: str, monkeypatch: 
     done = holdfast("wait", task.id, "--timeout", "40s")
     assert done.returncode == 1, done.stderr
     eventually(lambda: task.status() == "failed", 10, "its real end is shown")
+
+
+#: An agent that shows an end more often than its runner shows the truth.
+FLAPS = """
+import json, os, time
+packet = os.environ["HOLDFAST_PACKET"]
+with open(packet + "/manifest.json") as file:
+    shown = json.load(file) | {"status": "completed", "finished_at": "2026-01-01T00:00:00.000Z"}
+while True:
+    for path, text in ((packet + "/manifest.json", json.dumps(shown)), (packet + "/done/_task.done", "x")):
+        with open(packet + "/scratch/new", "w") as file:
+            file.write(text)
+        os.rename(packet + "/scratch/new", path)
+    open("flaps", "w").close()
+    time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize("verb", ["stop", "rm", "down"])
+def test_a_task_that_shows_its_end_while_it_runs_can_be_stopped(home: str, verb: str) -> None:
+    task = Task.start("--id", "it", "--", sys.executable, "-c", FLAPS)
+    eventually(lambda: os.path.exists(os.path.join(workspace(), "flaps")), 20, "it shows an end")
+    assert json.loads(holdfast("show", "--json", "it").stdout)["status"] == "running"
+    assert [row["status"] for row in json.loads(holdfast("ls", "--json").stdout)] == ["running"]
+    agent = task.events("attempt.started")[0]["pid"]
+    words = {"stop": ("stop", "--now", "it"), "rm": ("rm", "--force", "it"), "down": ("down", "--now")}
+    done = holdfast(*words[verb])
+    assert done.returncode == 0, done.stderr
+    assert not processes.is_alive(agent), done.stdout + done.stderr
+
+
+def test_an_end_that_an_agent_wrote_is_not_listed(home: str) -> None:
+    """Without a runner, and with it dead."""
+    task = Task.start("--id", "it", "--", sys.executable, "-c", FLAPS)
+    eventually(lambda: os.path.exists(os.path.join(workspace(), "flaps")), 20, "it shows an end")
+    with open(task.path("runner.lock"), encoding="utf-8") as file:
+        os.kill(json.load(file)["pid"], signal.SIGKILL)
+    os.kill(task.events("attempt.started")[0]["pid"], signal.SIGKILL)
+    for _ in range(2):  # the second time from the index
+        assert [row["status"] for row in json.loads(holdfast("ls", "--json").stdout)] == ["running"]
+    assert "completed" not in holdfast("show", "it").stdout
+    holdfast("rm", "--force", "it")

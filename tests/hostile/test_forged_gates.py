@@ -10,6 +10,7 @@ import pytest
 from tests.support import kin
 from tests.support.repos import Repo
 from tests.support.tasks import Task, trust, workspace
+from tests.support.tools import need_sandbox
 
 STAGE = "command_run"
 #: The gate waits for a file, then fails.
@@ -65,3 +66,23 @@ def test_a_result_counts_only_with_the_exit_status_of_its_gate(home: str) -> Non
     assert "quality gate failed" in task.wait_for("interrupted", within_s=40)["interrupt"]["reason"]
     assert not task.events("stage.done")
     os.close(lock)
+
+
+@pytest.mark.parametrize("flags", [(), ("--sandbox",)], ids=["without a sandbox", "with a sandbox"])
+def test_a_repository_of_the_agents_own_does_not_make_its_work_committed(
+    home: str, flags: tuple[str, ...]
+) -> None:
+    """`clean_git` is about the repository that was there before the agent."""
+    if flags:
+        need_sandbox()
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write("sub/.holdfast/config.toml", "clean_git = true\n")
+    repo.commit()
+    script = """
+        echo work > new
+        git init -q; git add -A; git -c user.name=x -c user.email=x@example.org commit -qm mine
+    """
+    task = Task.shell(script, *flags, project=os.path.join(repo.path, "sub"))
+    manifest = task.wait_for("interrupted", within_s=40)
+    assert os.path.isdir(os.path.join(repo.path, "sub", ".git"))
+    assert "not committed: sub/new" in manifest["interrupt"]["reason"]

@@ -162,3 +162,115 @@ def test_a_submodule_that_leads_to_the_project_is_not_committed(scene: Scene) ->
     assert "not the submodule's own" in done.stderr
     assert scene.repo.git("rev-parse", "main") == old
     assert scene.repo.git("status", "--porcelain") == ""
+
+
+#: What git writes for a merge in the git directory of the project; a repository from an archive can bring it
+#: as links, with any target.
+_OF_PROJECT = (
+    *("MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "MERGE_HEAD", "ORIG_HEAD", "SQUASH_MSG", "COMMIT_EDITMSG"),
+    *("index", "logs/HEAD", "logs/refs/heads/main", "refs/heads/main"),
+)
+
+
+@pytest.mark.parametrize("name", _OF_PROJECT)
+def test_a_merge_does_not_write_through_a_link_in_the_project_s_git_directory(
+    scene: Scene, name: str
+) -> None:
+    target, link = os.path.join(scene.root, "precious"), os.path.join(scene.repo.path, ".git", name)
+    content = b"precious\n"
+    if name in ("index", "refs/heads/main"):
+        with open(link, "rb") as file:
+            content = file.read()
+    with open(target, "wb") as file:
+        file.write(content)
+    scene.work.write("src/f.py", _GOOD)
+    if os.path.lexists(link):
+        os.unlink(link)
+    os.symlink(target, link)
+    done = scene.run("apply", "it")
+    with open(target, "rb") as file:
+        assert file.read() == content
+    if name in ("MERGE_MSG", "MERGE_MODE", "AUTO_MERGE"):
+        # A merge that was finished may have left them, so they are removed.
+        assert done.returncode == 0, done.stderr
+        assert not os.path.lexists(link)
+
+
+@pytest.mark.parametrize("linked", ["refs/heads/feature", "logs/refs/heads/feature", "logs", "objects"])
+def test_a_merge_does_not_write_through_a_linked_directory(scene: Scene, linked: str) -> None:
+    scene.repo.git("checkout", "-q", "-b", "feature/x")
+    scene.work.write("src/f.py", _GOOD)
+    scene.work.git("commit", "-q", "-a", "-m", "work")
+    folder, target = os.path.join(scene.repo.path, ".git", linked), os.path.join(scene.root, "elsewhere")
+    os.rename(folder, target)
+    os.symlink(target, folder)
+    old = _files_in(target)
+    done = scene.run("apply", "it")
+    assert "is a symbolic link, which is not followed" in done.stderr
+    assert _files_in(target) == old
+
+
+def test_a_repository_writes_no_line_of_a_shell_s_settings(scene: Scene) -> None:
+    """The reflog has the user's name, which the repository's own settings can choose."""
+    settings = os.path.join(scene.root, ".bashrc")
+    scene.repo.git("config", "user.name", "x;touch ${HOME}/evil;#")
+    scene.repo.git("config", "user.email", "x@example.org")
+    log = os.path.join(scene.repo.path, ".git/logs/HEAD")
+    os.unlink(log)
+    os.symlink(settings, log)
+    scene.work.write("src/f.py", _GOOD)
+    scene.run("apply", "it")
+    assert not os.path.lexists(settings)
+
+
+def test_a_merge_of_the_user_that_is_not_finished_is_kept(scene: Scene) -> None:
+    scene.repo.git("checkout", "-q", "-b", "other")
+    scene.repo.write("keep", "theirs\n")
+    scene.repo.commit()
+    scene.repo.git("checkout", "-q", "main")
+    scene.repo.write("keep", "ours\n")
+    scene.repo.commit()
+    scene.repo.git("merge", "other", ok=False)
+    scene.repo.write("keep", "resolved by hand\n")
+    scene.work.write("src/f.py", _GOOD)
+    done = scene.run("apply", "it")
+    assert done.returncode == 3
+    assert "has an unfinished merge" in done.stderr
+    assert scene.repo.read("keep") == "resolved by hand\n"
+    assert os.path.exists(os.path.join(scene.repo.path, ".git/MERGE_HEAD"))
+
+
+@pytest.mark.parametrize("linked", ["refs", "logs/refs"])
+def test_the_commits_of_a_submodule_are_not_brought_through_a_link(scene: Scene, linked: str) -> None:
+    inner = Repo(os.path.join(scene.root, "inner"))
+    inner.commit("s")
+    allow = ("-c", "protocol.file.allow=always", "submodule")
+    scene.repo.git(*allow, "add", "-q", inner.path, "src/sub")
+    scene.repo.git("commit", "-q", "-m", "sub")
+    packet = packet_for(
+        scene.home, scene.repo.path, task_id="other", workspace="worktree", scope_allow=("src/",)
+    )
+    atomic.write_json(packet.task_done, {"schema": "holdfast.done/1"}, durable=False)
+    prepare(packet)
+    work = Repo(os.path.join(scene.home, "worktrees", "other"), with_git=False)
+    work.git(*allow, "update", "-q", "--init")
+    sub = Repo(os.path.join(work.path, "src/sub"), with_git=False)
+    sub.write("s", "new\n")
+    sub.commit()
+    work.git("commit", "-q", "-a", "-m", "work")
+    target = os.path.join(scene.root, "elsewhere")
+    os.mkdir(target)
+    os.makedirs(os.path.join(scene.repo.path, ".git/modules/src/sub", linked, "heads"), exist_ok=True)
+    os.symlink(target, os.path.join(scene.repo.path, ".git/modules/src/sub", linked, "heads/holdfast"))
+    done = scene.run("apply", "other")
+    assert "is a symbolic link, which is not followed" in done.stderr
+    assert os.listdir(target) == []
+
+
+def _files_in(top: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for folder, _, names in os.walk(top):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                found[os.path.join(folder, name)] = file.read()
+    return found

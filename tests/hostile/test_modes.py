@@ -7,7 +7,9 @@ import os
 import pytest
 
 from tests.support import kin, powers, processes
+from tests.support.repos import Repo
 from tests.support.tasks import ENDS, Task, holdfast, workspace
+from tests.support.tools import need_sandbox
 from tests.support.waiting import eventually
 
 EAGER = ("--base-interval", "0.2s", "--stale", "none")
@@ -101,5 +103,43 @@ def test_a_forged_exit_record_in_a_read_only_directory(home: str) -> None:
         task = Task.start(*EAGER, "--max-retries", "0", "--", "python3", "-c", forge)
         eventually(lambda: task.status() in ENDS, 60, "it ends", journal=task.packet)
         assert (task.status(), task.manifest()["exit_code"]) == ("failed", 3)
+
+    powers.without(body)
+
+
+def test_diff_says_what_it_cannot_read(home: str) -> None:
+    def body() -> None:
+        repo = Repo(os.path.join(workspace(), "project"))
+        repo.commit("README.md")
+        work = "mkdir -p hidden seen; echo a > hidden/a; echo b > seen/b; chmod 000 hidden"
+        task = Task.start("--id", "it", "--worktree", "--project", repo.path, "--", "sh", "-c", work)
+        task.wait_for("completed", within_s=60)
+        done = holdfast("diff", "it")
+        assert done.returncode == 0, done.stderr
+        assert "seen/b" in done.stdout
+        assert "/hidden cannot be read, so what is in it is not shown" in done.stderr
+        assert holdfast("rm", "--force", "it").returncode == 0
+
+    powers.without(body)
+
+
+@pytest.mark.parametrize("hidden", ["objects", "refs/heads/holdfast"])
+def test_commits_of_a_sandbox_arrive(home: str, hidden: str) -> None:
+    """Its agent has hidden its private git data. The next attempt can commit again."""
+    need_sandbox()
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+
+    def body() -> None:
+        commit = "git add . && git -c user.name=A -c user.email=a@example.org commit -qm agent"
+        hide = f'chmod -R 000 "$(git rev-parse --git-common-dir)/{hidden}"'
+        script = f"echo new >> b; {commit} || exit 3; {hide}; [ $(wc -l < b) = 2 ] || exit 1"
+        task = Task.shell(script, *EAGER, "--sandbox", "--worktree", project=repo.path)
+        task.wait_for("failed", within_s=60)
+        retried = holdfast("retry", task.id)
+        assert retried.returncode == 0, retried.stderr
+        task.wait_for("completed", within_s=60)
+        commits = repo.git("log", "--format=%s", f"main..holdfast/{task.id}").split()
+        assert commits == ["agent", "agent"]
 
     powers.without(body)

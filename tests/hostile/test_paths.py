@@ -237,3 +237,28 @@ def test_an_item_in_a_folder_is_no_file_outside(home: str) -> None:
     assert "pipe.md: not a regular file" in imported.stderr
     assert "fine: neither an agent nor a command was given" in said
     assert "correct horse" not in said
+
+
+@pytest.mark.parametrize("how", ["file", "missing file", "folder"])
+def test_a_page_is_not_written_where_a_link_in_a_project_leads(home: str, repo: Repo, how: str) -> None:
+    """The usual names of pages can be guessed: an agent may have put a link there."""
+    holdfast("run", "--id", "it", "--", "true", cwd=repo.path)
+    outside = os.path.join(os.path.dirname(home), "outside")
+    os.mkdir(outside)
+    target = os.path.join(outside, "page.html")
+    if how == "file":
+        with open(target, "w", encoding="utf-8") as file:
+            file.write("precious\n")
+    if how == "folder":
+        os.symlink(outside, os.path.join(repo.path, "out"))
+    else:
+        os.symlink(target, os.path.join(repo.path, "page.html"))
+    name = "out/page.html" if how == "folder" else "page.html"
+    for words in (("report", "--html", name), ("share", "it", "-o", name, "--force")):
+        done = holdfast(*words, cwd=repo.path)
+        assert done.returncode == 3, done.stdout
+        assert "leads out of" in done.stderr
+    assert os.listdir(outside) == (["page.html"] if how == "file" else [])
+    if how == "file":
+        with open(target, encoding="utf-8") as file:
+            assert file.read() == "precious\n"

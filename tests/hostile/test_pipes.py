@@ -8,8 +8,10 @@ import time
 
 import pytest
 
+from holdfast.workspace.git import pipes
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -72,3 +74,32 @@ def test_in_the_git_directory_a_task_can_be_removed(name: str) -> None:
     assert asked("rm", "it").returncode != 0
     assert asked("rm", "--force", "it").returncode == 0
     assert not os.path.exists(task.packet)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["packed-refs", "refs/heads/other", "HEAD", "config"])
+def test_in_the_repository_of_a_worktree_every_command_answers(name: str) -> None:
+    """Calls about the worktree name another git directory."""
+    repo = repository()
+    work = "echo y > c"
+    task = Task.start("--id", "it", "--worktree", "--project", repo.path, "--", "sh", "-c", work)
+    task.wait_for("completed", within_s=60)
+    path = os.path.join(repo.path, ".git", name)
+    if os.path.lexists(path):
+        os.unlink(path)
+    os.mkfifo(path)
+    assert asked("show", "it").returncode == 0
+    asked("diff", "it")
+    asked("apply", "it")
+    assert asked("rm", "--force", "it").returncode == 0
+    assert not os.path.exists(task.packet)
+
+
+def test_the_kernel_tells_at_once_that_a_process_waits_for_a_pipe() -> None:
+    pipe = os.path.join(workspace(), "pipe")
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe]) as cat, subprocess.Popen(["sleep", "600"]) as sleep:
+        eventually(lambda: pipes.is_waiting(cat.pid), what="it waits for a writer")
+        assert not pipes.is_waiting(sleep.pid)
+        cat.kill()
+        sleep.kill()

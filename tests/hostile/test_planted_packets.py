@@ -76,6 +76,23 @@ def test_a_planted_packet_is_not_run(
     assert not os.path.exists(proof)
 
 
+@pytest.mark.parametrize("verb", ["stop", "interrupt", "down", "rm"])
+def test_a_command_about_a_planted_packet_does_not_run_it(home: str, verb: str) -> None:
+    """It starts a runner, which finds more requests than it answers at once."""
+    proof = plant(home, "spawning")
+    packet = os.path.join(home, "tasks", "evil")
+    for number in range(12):
+        name = f"01K000000000000000000000{number:02}"
+        wish = {"schema": "holdfast.request/1", "id": name, "verb": "resume", "args": {}}
+        with open(os.path.join(packet, "inbox", f"{name}.json"), "w", encoding="utf-8") as file:
+            json.dump({**wish, "at": "2026-01-01T00:00:00.000Z", "by": "you"}, file)
+    words = {"down": ("down", "--now"), "rm": ("rm", "--force", "evil")}
+    holdfast(*words.get(verb, (verb, "evil")))
+    holdfast("rm", "--force", "evil")
+    assert not os.path.exists(proof)
+    assert not os.path.exists(packet)
+
+
 def test_a_planted_schedule_does_not_run(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     proof = os.path.join(os.path.dirname(home), "ran")
     done = holdfast("submit", "--every", "1h", "--id", "model", "--", "true")
@@ -111,13 +128,57 @@ def test_a_person_may_adopt_a_packet(home: str, status: str, monkeypatch: pytest
     assert "not created" not in holdfast("status").stdout
 
 
-def test_tasks_of_a_home_without_records_are_run(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home of an older version: what is there when the first record is made, counts as created here."""
-    proof = plant(home, "queued")
+@pytest.mark.parametrize("status", ["queued", "spawning"])
+def test_removing_the_records_admits_no_planted_packet(
+    home: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while the directory is missing, nor when the next command makes it again."""
+    proof = plant(home, status)
     shutil.rmtree(os.path.join(home, "admitted"))
-    settle(monkeypatch)
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    assert holdfast("up").returncode == 0
+    assert holdfast("queue", "ls").returncode == 0
+    assert "evil was not created by a command" in holdfast("status").stdout
+    assert holdfast("run", "--id", "later", "--", "true").returncode == 0
+    assert holdfast("submit", "--id", "last", "--", "true").returncode == 0
+    done = holdfast("wait", "last", "--timeout", "40s")
+    assert done.returncode == 0, done.stderr
+    assert not os.path.exists(proof)
+    # A genuine task is in doubt, too, until a person names it: one command takes several.
+    done = holdfast("resume", "model", "evil")
+    assert done.returncode == 0, done.stderr
     eventually(lambda: os.path.exists(proof), within_s=30, what="it has run")
-    Task(os.path.join(home, "tasks", "evil")).wait_for("completed", within_s=30)
+    done = holdfast("wait", "model", "evil", "--timeout", "40s")
+    assert done.returncode == 0, done.stderr
+
+
+def test_removing_the_records_admits_no_planted_schedule(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = os.path.join(os.path.dirname(home), "ran")
+    done = holdfast("submit", "--every", "1h", "--id", "model", "--", "touch", proof)
+    assert done.returncode == 0, done.stderr
+    with open(os.path.join(home, "schedules", "model.json"), encoding="utf-8") as file:
+        planted = {**json.load(file), "created_at": "2026-01-01T00:00:00.000Z", "every": "60s"}
+    with open(os.path.join(home, "schedules", "model.json"), "w", encoding="utf-8") as file:
+        json.dump(planted, file)
+    shutil.rmtree(os.path.join(home, "admitted"))
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    assert holdfast("up").returncode == 0
+    for name in ("later", "last"):
+        assert holdfast("submit", "--id", name, "--", "true").returncode == 0
+        assert holdfast("wait", name, "--timeout", "40s").returncode == 0
+    assert not os.path.exists(proof)
+
+
+def test_a_task_whose_record_was_removed_while_it_runs_completes(home: str) -> None:
+    """Its runner knows it."""
+    begun, going = os.path.join(home, "begun"), os.path.join(home, "going")
+    script = f"touch {begun}; until test -e {going}; do sleep 0.1; done"
+    task = Task.start("--id", "it", "--", "sh", "-c", script)
+    eventually(lambda: os.path.exists(begun), within_s=30, what="the agent runs")
+    shutil.rmtree(os.path.join(home, "admitted"))
+    with open(going, "w", encoding="utf-8"):
+        pass
+    task.wait_for("completed")
 
 
 def test_an_id_can_be_used_again(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,3 +188,31 @@ def test_an_id_can_be_used_again(home: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert holdfast("wait", "it", "--timeout", "40s").returncode == 0
         assert holdfast("rm", "it").returncode == 0
         assert os.listdir(os.path.join(home, "admitted")) == []
+
+
+def test_a_retry_that_no_command_sent_brings_no_environment(home: str) -> None:
+    """Its PATH would choose the programs of the next run."""
+    root = os.path.dirname(home)
+    programs, proof = os.path.join(root, "programs"), os.path.join(root, "ran")
+    os.mkdir(programs)
+    with open(os.path.join(programs, "date"), "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\ntouch {proof}\n")
+    os.chmod(os.path.join(programs, "date"), 0o755)
+    task = Task.start("--id", "it", "--", "date")
+    task.wait_for("completed")
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "HOLDFAST_HOME": home}
+    wish = {
+        "schema": "holdfast.request/1", "id": "01K00000000000000000000000", "verb": "retry", "by": "you",
+        "asker": "person", "at": task.events("task.created")[0]["at"],
+        "args": {"env": {"schema": "holdfast.env/1", "env": env}, "from": "command_run"},
+    }  # fmt: skip
+    with open(task.path("inbox", "01K00000000000000000000000.json"), "w", encoding="utf-8") as file:
+        json.dump(wish, file)
+    stopped = task.ask("stop")  # a person's command starts a runner, which sees the request
+    assert stopped.returncode == 0, stopped.stderr
+    refused = task.wait_for_event("request.refused")
+    assert "no command of holdfast has sent this request" in refused["reason"]
+    assert not os.path.exists(proof)
+    assert task.ask("retry", "--from", "command_run").returncode == 0, "a person's is accepted"
+    task.wait_for("completed")
+    assert not os.path.exists(proof)

@@ -156,3 +156,20 @@ def test_where_programs_are_searched(home: str, monkeypatch: pytest.MonkeyPatch)
     os.makedirs(os.path.join(user, ".git"))
     monkeypatch.chdir(user)
     assert good[1] in program_search.search_path().split(os.pathsep)
+
+
+def test_a_program_does_not_start_in_the_project_to_tell_its_version(home: str) -> None:
+    """Some runtimes read files of their directory before the program begins (`bunfig.toml`, `.env`)."""
+    root = os.path.dirname(home)
+    repo, programs = Repo(os.path.join(root, "project")), os.path.join(root, "programs")
+    repo.commit("a")
+    os.mkdir(programs)
+    path, where = os.path.join(programs, "claude"), os.path.join(root, "where")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\npwd -P >> {where}\necho 2.0.0\n")
+    os.chmod(path, stat.S_IRWXU)
+    env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    for words in (("agent", "probe", "claude"), ("agent", "list"), ("doctor",)):
+        holdfast(*words, env=env, cwd=repo.path)
+    with open(where, encoding="utf-8") as file:
+        assert set(file.read().split()) == {"/"}

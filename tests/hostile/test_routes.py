@@ -100,7 +100,7 @@ def deliver(path: str, **env: str) -> str:
 
 
 def test_a_notice_with_a_rule_of_its_own_runs_nothing(home: str, trap: Trap) -> None:
-    assert "not one of yours" in deliver(leave_notice(home, [trap.path]))
+    assert "your settings have no such rule" in deliver(leave_notice(home, [trap.path]))
     assert not trap.is_sprung
 
 

@@ -43,13 +43,33 @@ def forms(secret: str) -> dict[str, str]:
         "json, as Go writes it": once.replace("&", "\\u0026").replace("<", "\\u003c"),
         "json, as PHP writes it": once.replace("/", "\\/"),
         "json in repr": repr(once),
+        "\\x of every byte": "".join(f"\\x{byte:02x}" for byte in data),
+        "\\X of every byte": "".join(f"\\x{byte:02X}" for byte in data),
+        "\\x in json": "".join(f"\\\\x{byte:02x}" for byte in data),
+        "octal": "".join(f"\\{byte:03o}" for byte in data),
+        "octal of printf": "".join(f"\\0{byte:03o}" for byte in data),
+        "\\u of every character": json.dumps("".join(f"\\u{unit:04x}" for unit in units(secret))),
     }
+    for before in range(5):
+        for after in ("", "x", "yz"):
+            found[f"base32 {before} {after}"] = base64.b32encode(
+                b"q" * before + data + after.encode()
+            ).decode()
     for before in range(3):
         for after in ("", "x", "yz"):
             longer = b"q" * before + data + after.encode()
             found[f"base64 {before} {after}"] = base64.b64encode(longer).decode()
             found[f"base64url {before} {after}"] = base64.urlsafe_b64encode(longer).decode()
+            for deeper in ("", "r", "st"):
+                twice = base64.b64encode(deeper.encode() + base64.b64encode(longer)).decode()
+                found[f"base64 twice {before} {after} {deeper}"] = twice
     return found
+
+
+def units(text: str) -> list[int]:
+    """The UTF-16 code units of a text."""
+    data = text.encode("utf-16-be")
+    return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
 
 
 @pytest.mark.req("CTX-4")
@@ -65,14 +85,27 @@ def test_every_form_of_a_value_is_masked(secret: str) -> None:
 
 def test_ordinary_text_is_left_alone() -> None:
     redact = Redactor({"DB_PASSWORD": "s3cr3t/p@ss word!"})
-    for text in ("100% of C:\\new\\table", "%41%42 is AB", "deadbeef " * 20, '{"a": "\\u00e9\\n"}'):
+    for text in (
+        "100% of C:\\new\\table",
+        "%41%42 is AB",
+        "deadbeef " * 20,
+        '{"a": "\\u00e9\\n"}',
+        "\\x1b" * 20,
+    ):
         assert redact(text) == text
 
 
 def test_no_line_takes_quadratic_time() -> None:
     redact = Redactor({"DB_PASSWORD": "s3cr3t/p@ss word!", "OTHER_TOKEN": "\\\"\\'\\\"\\'x"})
     began = time.process_time()
-    for line in ("\\" * 500_000, "%5c" * 200_000, "s%33" * 200_000, "\\u0073" * 100_000):
+    for line in (
+        "\\" * 500_000,
+        "%5c" * 200_000,
+        "s%33" * 200_000,
+        "\\u0073" * 100_000,
+        "\\x73" * 200_000,
+        ("\\x73" * 7 + "-") * 30_000,
+    ):
         redact(line)
     assert time.process_time() - began < 10
 

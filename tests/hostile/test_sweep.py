@@ -37,8 +37,7 @@ def script(name: str, text: str) -> str:
 
 def stopped(task: Task) -> dict:
     """`holdfast stop`, its end, and the sweep's event."""
-    done = task.ask("stop")
-    assert done.returncode == 0, done.stderr
+    task.ask_patiently("stop")
     task.wait_for("killed", within_s=60)
     return task.events("attempt.swept")[-1]
 
@@ -122,7 +121,7 @@ def test_a_runner_killed_between_stopping_the_tools_and_the_kill_leaves_no_tool_
     task = Task.shell(stubborn(5, "touch next-$i"), "--stop-pause", "0.3s", env=env)
     wait_for_readers(task, 5)
     recorder = kin.recorder_pid(task)
-    assert task.ask("stop", "--no-wait").returncode == 0
+    task.ask_patiently("stop", "--no-wait")
     eventually(lambda: os.path.exists(once), what="the runner was killed")
     below = [found for found in processes.descendants(recorder) if found.command.startswith("cat line")]
     assert [kin.state(found.pid) for found in below] == ["T"] * 5

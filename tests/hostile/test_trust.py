@@ -559,3 +559,19 @@ def test_in_a_worktree_the_settings_are_those_of_the_project_when_the_task_was_c
     task = Task.play(scenario, "--worktree", project=repo.path)
     task.wait_for("completed")
     assert not os.path.exists(proof())
+
+
+def test_the_commands_of_a_template_are_shown_with_the_defaults_of_their_variables(home: str) -> None:
+    """Else a default would hide what is run."""
+    project = Repo(os.path.join(workspace(), "project"))
+    variables = {
+        "a": {"default": "sh"},
+        "b": {"default": "-c"},
+        "c": {"default": "touch evil"},
+        "d": "a file",
+    }
+    template = {"version": 1, "goal": "x", "variables": variables, "accept": ["{{a}} {{b}} {{c}} {{d}}"]}
+    project.write(".holdfast/templates/t.yaml", json.dumps(template))
+    done = holdfast("trust", "--yes", project.path)
+    assert done.returncode == 0, done.stderr
+    assert "sh -c 'touch evil' '{{d}}'" in " ".join(done.stdout.split())

@@ -43,6 +43,20 @@ def test_refused_work_goes_back_to_the_session_and_is_accepted_then(flags: tuple
     assert [judged["passed"] for judged in task.events("gate.judged")] == [False, True]
     assert "- before the work: " in task.read("outputs", f"{STAGE}.artifact.md").decode()
     assert task.events("gate.judged")[-1]["changed"] == 1
+    why = f"`{ACCEPT}` failed with exit status 1"
+    (repair,) = task.manifest()["repairs"]
+    assert (repair["stage"], repair["failed_stage"], repair["at"]) == (STAGE, STAGE, planned["at"])
+    assert why in repair["reason"]
+    shown = holdfast("show", task.id).stdout
+    assert f"repairs   by {STAGE}: " in shown
+    assert why in shown
+    assert "1 command, passed after 1 repair" in shown
+    summary = task.read("outputs", "_summary.md").decode()
+    assert "retries: 0, repairs: 1" in summary
+    assert why.replace("`", "'") in summary
+    report = holdfast("report").stdout
+    assert ", 1 repair, " in report
+    assert ", accepted" in report
 
 
 @pytest.mark.req("GAT-10")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.views.cli import verbs
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -24,7 +25,7 @@ def in_a_home(home: str) -> None:
 def asks(*verbs: str, before: str = "") -> str:
     """Shell: call these, and note each exit status with its error."""
     return "".join(
-        f'{before} {PYTHON} {verb} > out-{at} 2>&1; echo "$?" > status-{at}; '
+        f'{before} timeout 30 {PYTHON} {verb} > out-{at} 2>&1; echo "$?" > status-{at}; '
         for at, verb in enumerate(verbs)
     )
 
@@ -118,6 +119,105 @@ def test_an_agent_of_one_home_may_stop_a_task_of_the_same_name_in_another(place:
     task.wait_for("completed")
 
 
+#: What an agent of the task `it` may not call, by verb and condition of the table. Each is an attack.
+REFUSED = {
+    ("takeover", ""): "takeover other",
+    ("stop", ""): "stop it --now",
+    ("resume", ""): "resume it",
+    ("approve", ""): "approve it",
+    ("reject", ""): "reject it -m no",
+    ("retry", ""): "retry ended --from command_run",
+    ("apply", ""): "apply other",
+    ("pr", ""): "pr it --draft",
+    ("share", ""): "share it -o page.html",
+    ("rm", ""): "rm ended",
+    ("queue", "claim"): "queue claim",
+    ("queue", "release"): "queue release it",
+    ("queue", "done"): "queue done it",
+    ("queue", "priority"): "queue priority it high",
+    ("queue", "retry"): "queue retry it",
+    ("queue", "rm"): "queue rm it",
+    ("queue", "clear"): "queue clear --yes",
+    ("queue", "pause"): "queue pause",
+    ("queue", "resume"): "queue resume",
+    ("up", ""): "up --slots 9",
+    ("down", ""): "down --now",
+    ("serve", ""): "serve --address 0.0.0.0",
+    ("report", "--html"): "report --html page.html",
+    ("archive", ""): "archive ended",
+    ("prune", "--yes"): "prune --older-than 0s --yes",
+    ("service", "install"): "service install",
+    ("service", "remove"): "service remove",
+    ("trust", ""): "trust --yes .",
+    ("notify", ""): "notify test",
+    ("skill", "install"): "skill install",
+    ("skill", "remove"): "skill remove",
+    ("mcp", "install"): "mcp install --for claude",
+    ("mcp", "remove"): "mcp remove --for claude",
+}
+
+
+def test_every_verb_that_acts_on_the_machine_or_on_its_task_is_refused(home: str) -> None:
+    """A verb with a row of its own in the table needs an attack here."""
+    refusing = {
+        (verb, when)
+        for verb, rows in verbs.AGENTS.items()
+        for when, rule in ((("", rows),) if isinstance(rows, str) else rows)
+        if rule not in (verbs.READ, verbs.START)
+    }
+    assert refusing == set(REFUSED)
+    ended = Task.shell("exit 0", "--id", "ended")
+    ended.wait_for("completed")
+    other = Task.shell(kin.WAIT, "--id", "other")
+    with open(os.path.join(workspace(), "notes"), "w", encoding="utf-8"):
+        pass
+    before = _settings()
+    task = Task.shell(asks(*REFUSED.values()) + kin.WAIT, "--id", "it")
+    for line, (status, said) in zip(REFUSED.values(), answers(len(REFUSED), 120), strict=True):
+        assert status == 3, (line, status, said)
+        words = " ".join(said.split())
+        assert "an agent may not" in words, (line, said)
+    assert (task.status(), other.status(), ended.status()) == ("running", "running", "completed")
+    assert not task.events("request.")
+    assert not os.path.exists(os.path.join(workspace(), "page.html"))
+    assert not {"down", "up", "service.json"} & set(os.listdir(home))
+    assert _settings() == before
+    kin.go()
+    task.wait_for("completed")
+    other.wait_for("completed")
+
+
+def _settings() -> list[str]:
+    """Every file in the user's directory."""
+    return sorted(
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(os.path.expanduser("~"))
+        if not folder.startswith(os.environ["HOLDFAST_HOME"])
+        for name in names
+    )
+
+
+def test_trust_is_refused_through_another_home_and_through_a_flag() -> None:
+    """Trust belongs to the user, not to a home."""
+    os.makedirs(os.path.join(workspace(), ".holdfast"))
+    with open(os.path.join(workspace(), ".holdfast", "config.toml"), "w", encoding="utf-8") as file:
+        file.write('post_work = ["touch owned"]\n')
+    attacks = ("trust --yes .", "run -d --trust-project -- true", "service install", "skill install")
+    task = Task.shell(asks(*attacks, before='HOLDFAST_HOME="$PWD/elsewhere" '))
+    for line, (status, said) in zip(attacks, answers(len(attacks)), strict=True):
+        assert status == 3, (line, said)
+        assert "an agent may not" in " ".join(said.split()), (line, said)
+    task.wait_for("completed")
+    assert "you trust no project" in holdfast("trust", "--list").stderr
+
+
+def test_an_agent_removes_the_tasks_that_it_started() -> None:
+    calls = ("run --id child -- true", "rm child", "run -d --id deep -- sleep 30", "rm --force deep")
+    task = Task.shell(asks(*calls), "--id", "it")
+    assert [(status, said) for status, said in answers(len(calls)) if status != 0] == []
+    task.wait_for("completed")
+
+
 def test_the_home_and_the_trust_of_its_user_are_for_persons() -> None:
     """Trust would run commands of the project outside, and `down` would stop all others."""
     os.makedirs(os.path.join(workspace(), ".holdfast"))
@@ -126,7 +226,7 @@ def test_the_home_and_the_trust_of_its_user_are_for_persons() -> None:
     task = Task.shell(asks("trust --yes .", "down --now"))
     for status, text in answers(2):
         assert status == 3, text
-        assert "it is an agent that asks" in " ".join(text.split())
+        assert "an agent may not" in " ".join(text.split())
     task.wait_for("completed")
     assert "you trust no project" in holdfast("trust", "--list").stderr
     assert not os.path.exists(os.path.join(os.environ["HOLDFAST_HOME"], "down"))

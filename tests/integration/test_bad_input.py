@@ -313,27 +313,39 @@ def test_a_torn_end_of_the_journal_is_cut_off_and_recorded(torn: bytes) -> None:
     assert task.status() == "completed"
 
 
-@pytest.mark.req("PKT-10")
-@pytest.mark.parametrize("case", ["middle", "middle and end", "empty", "only a torn line", "only nonsense"])
-def test_a_journal_that_cannot_be_read_is_left_as_it_is(case: str) -> None:
-    task = kin.make("--", "sh", "-c", "exit 0")
-    whole = task.read("events.jsonl")
-    data = {
-        "middle": whole + b"nonsense\n" + whole.replace(b"task.created", b"future.event"),
-        "middle and end": whole + b"nonsense\n" + whole.replace(b"task.created", b"future.event") + b'{"to',
-        "empty": b"",
-        "only a torn line": whole[:-20],
-        "only nonsense": b"nonsense\n",
-    }[case]
+def damage(task: Task, data: bytes) -> None:
+    """Replace its journal, and remove the manifest that was derived from it."""
     with open(task.path("events.jsonl"), "wb") as file:
         file.write(data)
     os.unlink(task.path("manifest.json"))
+
+
+@pytest.mark.req("PKT-10")
+@pytest.mark.parametrize("end", [b"", b'{"to'])
+def test_nonsense_in_a_journal_is_put_aside_and_a_person_is_asked(end: bytes) -> None:
+    task = kin.make("--", "sh", "-c", "exit 0")
+    whole = task.read("events.jsonl")
+    damage(task, data := whole + b"nonsense\n" + whole.replace(b"task.created", b"future.event") + end)
+    assert kin.run_runner(task) == 0
+    assert task.status() == "interrupted"
+    assert task.read("events.jsonl").startswith(whole)
+    assert task.read("events.jsonl.forged-1") == data
+    assert os.listdir(task.path("attempts")) == []
+
+
+@pytest.mark.req("PKT-10")
+@pytest.mark.parametrize("case", ["empty", "only a torn line", "only nonsense"])
+def test_a_journal_of_which_nothing_can_be_read_is_kept_and_starts_nothing(case: str) -> None:
+    task = kin.make("--", "sh", "-c", "exit 0")
+    whole = task.read("events.jsonl")
+    data = {"empty": b"", "only a torn line": whole[:-20], "only nonsense": b"nonsense\n"}[case]
+    damage(task, data)
     for verb in (["show", task.id], ["show", task.id, "--json"]):
         said = refused(*verb, status=3)
         assert "events.jsonl" in said
         assert "hint: " in said
     assert kin.run_runner(task) == 3
-    assert task.read("events.jsonl") == data
+    assert task.read("events.jsonl.forged-1") == data
     assert os.listdir(task.path("attempts")) == []
 
 
@@ -344,7 +356,7 @@ def test_a_stop_of_a_task_whose_journal_is_broken_says_so_in_time_and_loses_noth
     with open(task.path("events.jsonl"), "wb") as file:
         file.write(data)
     assert "its journal is unreadable" in refused("stop", task.id, status=3)
-    assert task.read("events.jsonl") == data
+    assert task.read("events.jsonl.forged-1") == data
 
 
 @pytest.mark.req("PKT-10", "SUP-7")

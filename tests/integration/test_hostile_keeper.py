@@ -129,7 +129,7 @@ def test_a_task_without_an_environment_is_parked(home: str) -> None:
         file.write("{")
     good = Task.shell(kin.WAIT)
     keeper = keepers.wait_for(home)
-    assert "env.json is not JSON" in bad.wait_for("interrupted")["interrupt"]["reason"]
+    assert "env.json was changed" in bad.wait_for("interrupted")["interrupt"]["reason"]
     assert_guarded(home, good, keeper)
     assert len(bad.events("runner.started")) == 1
     good.stop()

@@ -15,9 +15,9 @@ from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.user_files import context as saved_context
 from holdfast.runner.user_files.context import save
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
+from tests.support.journals import opened
 from tests.support.tasks import Task, workspace
 
 
@@ -48,9 +48,7 @@ def task() -> Task:
 
 def ledger(task: Task) -> Ledger:
     packet = Packet(task.packet)
-    return Ledger(
-        packet, load.fold(packet), Journal(packet.journal), Redactor({"MY_TOKEN": "hunter2hunter2"})
-    )
+    return Ledger(packet, load.fold(packet), opened(packet), Redactor({"MY_TOKEN": "hunter2hunter2"}))
 
 
 def read(folder: str, name: str) -> str:

@@ -124,4 +124,4 @@ def test_a_tool_that_was_denied_is_noted_and_the_work_goes_on() -> None:
     task.wait_for("completed")
     (ended,) = task.events("attempt.ended")
     assert ended["outcome"] == "permission_denied_but_finished"
-    assert "denied: Bash" in task.log()
+    assert "[tools denied] Bash" in task.log()

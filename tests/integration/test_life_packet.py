@@ -100,7 +100,7 @@ def test_the_manifest_exists_before_the_agent_with_pid_0(home: str) -> None:
     eventually(lambda: os.path.getsize(seen_path) > 0, what="the command has begun")
     seen = task.json(seen_path)
     assert seen["status"] in ("spawning", "running")
-    assert seen["pid"] in (0, task.agent_pid())
+    assert seen["pid"] in (None, task.agent_pid())
     assert seen["tmpdir"] == task.packet
     manifest = task.manifest()
     for name in (
@@ -150,7 +150,7 @@ def test_the_end_adds_its_time_the_exit_code_and_the_last_100_lines(home: str) -
     assert manifest["exit_signal"] is None
     assert UTC.fullmatch(manifest["finished_at"])
     assert manifest["output_tail"].split("\n") == [str(n) for n in range(151, 251)]
-    assert manifest["pid"] == 0
+    assert manifest["pid"] is None
     shown = task.ask("show", "--json")
     assert {**task.json(task.path("manifest.json")), "runner_gone": False} == json.loads(shown.stdout)
 

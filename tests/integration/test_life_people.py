@@ -40,7 +40,7 @@ def test_an_interrupted_agent_is_gone_and_its_session_gets_the_answer(home: str)
     assert manifest["interrupt"]["requested"] is True
     assert manifest["interrupt"]["reason"] == "which database?"
     assert manifest["interrupt"]["timestamp"]
-    assert manifest["pid"] == 0
+    assert manifest["pid"] is None
     # Written after the manifest and before the runner exits.
     eventually(lambda: task.json("state", "current-session.json")["interrupt"]["reason"] == "which database?")
     # It waits for a person: no process of it is left, and no end is marked.

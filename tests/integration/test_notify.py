@@ -23,10 +23,10 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.user_files import notices
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
 from holdfast.testing import Scenario
 from tests.support import keepers, kin, processes
+from tests.support.journals import opened
 from tests.support.packets import WORK, Written, played
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -412,7 +412,7 @@ def rules(text: str) -> None:
 
 def ledger_of(task: Task) -> Ledger:
     packet = Packet(task.packet)
-    return Ledger(packet, load.fold(packet), Journal(packet.journal), Redactor({}))
+    return Ledger(packet, load.fold(packet), opened(packet), Redactor({}))
 
 
 @pytest.mark.req("NOT-1", "NOT-2", "NOT-4")

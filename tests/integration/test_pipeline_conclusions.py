@@ -56,6 +56,10 @@ def test_an_objection_is_told_everywhere(last: str, report: str, text: str) -> N
     findings = holdfast("show", task.id, "--findings")
     assert findings.returncode == 0
     assert "outputs/" in findings.stdout
+    # A person may apply it all the same, and is told.
+    applied = holdfast("apply", task.id, cwd=packet.project.path)
+    assert applied.returncode == 0, applied.stderr
+    assert f"warning: there are objections: {last}: {concern['text']}" in applied.stderr
 
 
 def test_what_was_fixed_is_history() -> None:

@@ -86,7 +86,7 @@ def check_stage(task: Task, stage: str) -> None:
     assert prompt_of(task, stage).encode() == given
     assert meta["prompt_sha256"] in output("compose.log").decode()
     assert output("out").decode().strip() == REPORTS[role_of(stage)].strip()
-    assert f"attempt {call['attempt']} " in output("wrapper.log").decode()
+    assert f"({call['attempt_id']}) of {stage} by " in output("wrapper.log").decode()
     assert output("err") is not None
     verdict = gate(task, stage)
     assert (verdict["passed"], verdict["attempt"]) == (True, call["attempt"])

@@ -32,8 +32,8 @@ from holdfast.runner.plan.planner import plan
 from holdfast.runner.plan.step import EndTask
 from holdfast.runner.stage import markers
 from holdfast.store import journal
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
+from tests.support.journals import opened
 
 #: Between the effect of a request, its answer, and the end of its file.
 _DEATHS = (
@@ -71,7 +71,7 @@ class InboxMachine(RuleBasedStateMachine):
 
     def _open(self) -> Ledger:
         task = load.fold(self.packet)
-        ledger = Ledger(self.packet, task, Journal(self.packet.journal), Redactor({}))
+        ledger = Ledger(self.packet, task, opened(self.packet), Redactor({}))
         self.context = Context(ledger, None, {})  # nothing waits here
         return ledger
 

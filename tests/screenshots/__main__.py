@@ -67,7 +67,7 @@ def _are_gone(root: str) -> bool:
 
 
 def _board(page: Page) -> None:
-    page.set_viewport_size({"width": _WIDTH, "height": 700})
+    page.set_viewport_size({"width": _WIDTH, "height": 920})
     page.locator("tr", has_text="Which table should I migrate").wait_for()
     _save(page, "board")
 
@@ -75,7 +75,7 @@ def _board(page: Page) -> None:
 def _recorder(page: Page, base: str) -> None:
     page.goto(f"{base}/task/{tasks.SHOWN}")
     page.locator(".lines .line").first.wait_for()
-    page.set_viewport_size({"width": _WIDTH, "height": 728})
+    page.set_viewport_size({"width": _WIDTH, "height": 700})
     _save(page, "flight-recorder")
 
 

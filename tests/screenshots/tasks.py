@@ -24,6 +24,25 @@ def total(prices, tax=TAX):
 '''
 
 
+_WORK = "## Summary\n\n`total()` adds the tax, 19 % by default, and rounds once. Callers stay as they are.\n"
+_REVIEW = """## Findings
+
+None. The tax is added in one place and rounded once.
+
+## Test gaps
+
+A total of no prices.
+
+## Breaking changes
+
+None.
+
+## Minimal fix
+
+Not needed.
+"""
+
+
 def make() -> None:
     """Create them, and wait until each is where the pictures show it."""
     _pipeline()
@@ -84,14 +103,14 @@ def _pipeline() -> None:
     work = _usage(Scenario().say("total() is used in three places"), 21_000, 0.19)
     work.tool("Bash", command="sleep 1.2").say("adding the tax").hang(once=True)
     work.write("shop.py", content=_AFTER).tool("Bash", command="sleep 0.8")
-    _usage(work, 9_000, 0.08).say(REPORTS["impl"]).result("ok")
+    _usage(work, 9_000, 0.08).say(_WORK).result("ok")
     brief = _usage(Scenario().tool("Read", command="sleep 0.6"), 14_000, 0.12)
     review = _usage(Scenario().tool("Read", command="sleep 0.9"), 17_000, 0.15)
     packet = Written(
         {
             "scripted_brief": brief.say(REPORTS["brief"]).result("ok"),
             "scripted_impl": work,
-            "scripted_review": review.say(REPORTS["review"]).result("ok"),
+            "scripted_review": review.say(_REVIEW).result("ok"),
         },
         task_id=SHOWN,
         project=project,

@@ -18,8 +18,9 @@ from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.store.journal import Journal, fold_sealed
+from holdfast.store.journal import fold_sealed
 from holdfast.store.layout import AttemptDir, Home, Packet
+from tests.support.journals import opened
 
 #: The value of a variable with a secret name, in every task.
 SECRET = "hunter2-hunter2"
@@ -47,7 +48,7 @@ class Bench:
         )
         self._directories: dict[int, AttemptDir] = {}
         folded = fold_sealed(packet.journal, None)
-        journal = Journal(packet.journal, folded=folded)
+        journal = opened(packet)
         self.ledger = Ledger(packet, folded.task, journal, Redactor({"API_KEY": SECRET}))
 
     @property

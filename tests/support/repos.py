@@ -17,9 +17,9 @@ from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet.create import create
 from holdfast.store import atomic
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import __main__ as preparing
+from tests.support.journals import opened
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "A Person",
@@ -142,7 +142,7 @@ def prepare(packet: Packet, stage: str = "codex_impl") -> dict[str, Any]:
     with open(out, encoding="utf-8") as file:
         found = json.load(file)
     event = ev.WorkspacePrepared.from_json(found)
-    journal = Journal(packet.journal)
+    journal = opened(packet)
     journal.append([event])
     journal.close()
     return found

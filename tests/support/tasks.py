@@ -10,8 +10,10 @@ import subprocess
 import sys
 from typing import Any
 
-from holdfast.store import seals
+from holdfast.errors import Unanswered
+from holdfast.store import admitted, seals
 from holdfast.store.digest import running
+from holdfast.store.layout import Packet
 from holdfast.testing import Scenario, SessionMemory
 from tests.support import processes
 from tests.support.waiting import eventually
@@ -160,6 +162,7 @@ class Task:
         digest.update(data)
         own.add(len(data), digest.digest())
         own.close()
+        admitted.adopt(Packet(self.packet))
 
     # ── its processes ──
 
@@ -198,10 +201,26 @@ class Task:
         """`holdfast VERB TASK ARGS…`."""
         return holdfast(verb, self.id, *args)
 
+    def ask_patiently(self, verb: str, *args: str) -> None:
+        """The same for a request that is applied, however long it takes.
+
+        The command waits two seconds for the answer of the runner, which is not enough on a busy machine.
+        Then the request stays pending.
+        """
+        done = self.ask(verb, *args)
+        assert done.returncode in (0, Unanswered.exit_status), done.stderr
+        if done.returncode:
+            eventually(
+                lambda: not [name for name in os.listdir(self.path("inbox")) if name[0] != "."],
+                within_s=60,
+                what=f"{verb} is answered",
+                journal=self.packet,
+            )
+            assert self.events("request.applied")[-1]["verb"] == verb
+
     def stop(self) -> None:
         """`holdfast stop`, and wait for the end; for the last line of a test."""
-        done = self.ask("stop")
-        assert done.returncode == 0, done.stderr
+        self.ask_patiently("stop")
         self.wait_for("killed")
 
 

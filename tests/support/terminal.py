@@ -28,6 +28,7 @@ class Terminal:
         env: dict[str, str] | None = None,
         cwd: str | None = None,
         ignores_hangup: bool = False,
+        python: tuple[str, ...] = ("-m", "holdfast"),
     ) -> None:
         self.output = b""
         self.status: int | None = None
@@ -38,7 +39,7 @@ class Terminal:
                 if ignores_hangup:  # as nohup does
                     signal.signal(signal.SIGHUP, signal.SIG_IGN)
                 environ = {**os.environ, "TERM": "xterm", **(env or {})}
-                os.execve(sys.executable, [sys.executable, "-m", "holdfast", *args], environ)
+                os.execve(sys.executable, [sys.executable, *python, *args], environ)
             finally:
                 os._exit(127)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

@@ -60,3 +60,13 @@ def journal_tail(path: str | os.PathLike[str], lines: int = 30) -> str:
     except OSError as error:
         return f"  ({error})"
     return "\n".join(f"  {line[:400]}" for line in tail) or "  (empty)"
+
+
+def holds(check: Callable[[], object], for_s: float) -> None:
+    """Call `check`, which asserts, again and again for this long: nothing must happen meanwhile."""
+    ends_mono = time.monotonic() + for_s
+    while True:
+        check()
+        if time.monotonic() >= ends_mono:
+            return
+        time.sleep(_LONGEST_PAUSE_S)  # noqa: TID251 - as above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -162,3 +162,51 @@ def test_a_duration_needs_a_unit_where_people_type_it(text: str) -> None:
     with pytest.raises(ValueError, match=f"{text}s, {text}m, {text}h or {text}d"):
         clock.parse_duration(text, needs_unit=True)
     assert clock.parse_duration("0", needs_unit=True) == 0.0
+
+
+@pytest.fixture
+def zones(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Set the time zone; it is put back."""
+
+    def enter(zone: str) -> None:
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+
+    yield enter
+    monkeypatch.delenv("TZ", raising=False)
+    time.tzset()
+
+
+#: Zones with the day on which their clocks go back, and an hour that they then show twice.
+_BACK = [
+    ("Europe/Berlin", "2026-10-25", 150),
+    ("America/New_York", "2026-11-01", 90),
+    ("Australia/Lord_Howe", "2026-04-05", 105),
+    ("Antarctica/Troll", "2026-10-25", 90),
+]
+
+
+@pytest.mark.parametrize("season", ["winter", "summer"])
+@pytest.mark.parametrize(("zone", "day", "minute"), _BACK)
+def test_an_hour_that_comes_twice_counts_once(
+    zones: Callable[[str], None], zone: str, day: str, minute: int, season: str
+) -> None:
+    """Whatever time of the year was asked for before: mktime guesses by that."""
+    zones(zone)
+    month = 1 if season == "winter" else 7
+    due = clock.parse_iso(f"{day}T12:00:00Z") - 3 * 86400
+    shown = []
+    for _ in range(6):
+        time.mktime((2026, month, 15, 12, 0, 0, 0, 0, -1))
+        due = clock.local_minute(minute, due + 1)
+        shown.append(time.strftime("%Y-%m-%d %H:%M", time.localtime(due)))
+    assert len({text[:10] for text in shown}) == 6, shown
+    assert {text[11:] for text in shown} == {f"{minute // 60:02}:{minute % 60:02}"}
+
+
+@pytest.mark.parametrize("season", [1, 7])
+def test_an_hour_that_is_skipped_comes_an_hour_later(zones: Callable[[str], None], season: int) -> None:
+    zones("Europe/Berlin")
+    time.mktime((2026, season, 15, 12, 0, 0, 0, 0, -1))
+    due = clock.local_minute(150, clock.parse_iso("2026-03-28T12:00:00Z"))
+    assert time.strftime("%Y-%m-%d %H:%M", time.localtime(due)) == "2026-03-29 03:30"

@@ -20,7 +20,7 @@ from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.plan import limits
 from holdfast.runner.plan.step import Watch
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
 from tests.support.performing import Driver, context_of
@@ -102,6 +102,7 @@ def waiting(home: str, hands: Clock):
     os.mkfifo(packet.bell)
     with open(packet.journal, "ab"):
         pass
+    admitted.adopt(packet)
     story = Story(status="spawning")
     story.now = BEGIN - 3
     story.open(1).start(1)

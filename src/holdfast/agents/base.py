@@ -60,8 +60,8 @@ class Permission(Record):
     argv: tuple[str, ...] = ()
     #: Its arguments about single tools. The option `allowed_tools` replaces them.
     tools: tuple[str, ...] = ()
-    #: For a program with a sandbox of its own, which cannot be made in ours: its arguments there, instead of
-    #: `argv`. Then only ours confines it, so with `read` the workspace is read-only.
+    #: For a program whose own sandbox does not work inside holdfast's: its arguments there, in place of
+    #: `argv`. Then only holdfast's confines it, so with `read` the workspace is read-only.
     in_sandbox: tuple[str, ...] = ()
     env: dict[str, str] = {}
 
@@ -175,11 +175,6 @@ class LaunchSpec(Record):
     env: dict[str, str] = {}
     max_turns: int | None = None
     budget_usd: float | None = None
-
-    @property
-    def yolo(self) -> bool:
-        """Permission prompts are bypassed: opt-in, recorded, shown."""
-        return self.permissions == "full"
 
     @property
     def writes(self) -> bool:

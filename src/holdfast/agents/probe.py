@@ -133,6 +133,8 @@ def _told_version(path: str) -> str | None:
     try:
         done = subprocess.run(
             [path, "--version"],
+            # Not in a project: some runtimes read files of their directory before the program begins.
+            cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_VERSION_S,

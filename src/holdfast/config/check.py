@@ -14,15 +14,36 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+#: Words of other programs, and the settings for the same.
+_ELSEWHERE = {
+    "workers": "slots",
+    "parallel": "slots",
+    "jobs": "slots",
+    "concurrency": "slots",
+    "retries": "max_retries",
+    "budget": "budget_per_day",
+    "window": "pool_windows",
+    "windows": "pool_windows",
+    "budgets": "pool_budgets",
+    "limits": "pool_limits",
+    "notifications": "notify",
+    "hang_timeout": "stale",
+    "environment": "env",
+}
+
+
 def check(path: str, name: str, value: Any) -> Any:
     """The checked value of a setting in the file at `path`. Raises UsageError."""
     key = KEYS.get(name)
     if key is None:
         from difflib import get_close_matches
 
-        near = get_close_matches(name, KEYS, n=1)
+        here = _ELSEWHERE.get(name)
+        near = [here] if here else get_close_matches(name, KEYS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"{path}: unknown setting {name!r}", hint=f"{hint}known: {', '.join(sorted(KEYS))}")
+        raise UsageError(
+            f"{path}: unknown setting {name!r}", hint=f"{hint}'holdfast config --help' lists all settings"
+        )
     try:
         return _CHECKS[key.kind](key, value, path)
     except ValueError as error:
@@ -83,6 +104,11 @@ def _choice(key: Key, value: Any, path: str) -> str:
     if value not in key.choices:
         raise ValueError(f"must be one of {', '.join(key.choices)}, not {value!r}")
     return value
+
+
+def _network(key: Key, value: Any, path: str) -> str:
+    """`on`, `off`, or hosts, which are checked where a sandbox is made."""
+    return _text(key, value, path) if isinstance(value, str) else ",".join(_names(key, value, path))
 
 
 def _several(key: Key, value: Any, path: str) -> list[str]:
@@ -160,6 +186,7 @@ _CHECKS = {
     "bytes": _bytes,
     "text": _text,
     "choice": _choice,
+    "network": _network,
     "choices": _several,
     "flag": _flag,
     "names": _names,
@@ -192,6 +219,7 @@ def _example(name: str, key: Key) -> str:
         "bytes": '"500MiB"',
         "text": '"scripted"',
         "choice": f'"{key.choices[0]}"' if key.choices else "",
+        "network": '["api.anthropic.com", "*.pypi.org"]',
         "choices": f'["{key.choices[0]}"]' if key.choices else "",
         "flag": "true",
         "names": '["DATABASE_URL"]',

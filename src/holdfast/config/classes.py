@@ -23,7 +23,7 @@ SETTINGS = {
     "deadline": HARMLESS,
     "timeout": HARMLESS,
     "on_limit": HARMLESS,
-    "interrupt_off": PERMISSIONS,  # nobody is asked any more
+    "interrupt_off": PERMISSIONS,  # no person is asked any more
     "max_retries": HARMLESS,
     "stale": HARMLESS,
     "retry_ceiling": HARMLESS,
@@ -92,6 +92,7 @@ PIPELINES = {
         "writes": PERMISSIONS,
         "approval": PERMISSIONS,  # replaces the list of stages that wait for a person
         "on_fail": HARMLESS,
+        "ci": PERMISSIONS,  # it pushes
         "attempts": HARMLESS,
         "attempt_agents": PROGRAMS,
         "judge": PROGRAMS,
@@ -137,6 +138,10 @@ PACKET = {
     "acceptance.criteria": HARMLESS,
     "acceptance.timeout_sec": HARMLESS,
     "gate.max_severity": HARMLESS,
+    "gate.ci.pull_request": PERMISSIONS,  # it pushes
+    "gate.ci.timeout_sec": HARMLESS,
+    "gate.ci.remote": PERMISSIONS,
+    "gate.ci.base": PERMISSIONS,
     "budgets.retry_budget": HARMLESS,
     "budgets.paid_call_budget": HARMLESS,
     "budgets.max_wallclock_sec": HARMLESS,

@@ -130,10 +130,9 @@ KEYS: dict[str, Key] = {
         about="Run agents in bubblewrap: they see no credentials and write only to their workspace.",
     ),
     "network": Key(
-        kind="choice",
+        kind="network",
         default="on",
-        choices=("on", "off"),
-        about="Whether sandboxed agents have network.",
+        about="Network of sandboxed agents: on, off, or the hosts that they reach.",
     ),
     "inhibit_sleep": Key(
         kind="choice",

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 
+from holdfast import clock
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -39,7 +41,22 @@ NOTIFIERS: dict[str, dict[str, tuple[str, bool]]] = {
     "gt": {"recipient": ("text", False), "program": ("text", False)},
     "desktop": {},
     "apprise": {"urls": ("argv", False), "url_env": ("text", False)},
+    "ntfy": {
+        "server": ("server", True),
+        "topic": ("topic", False),
+        "topic_env": ("text", False),
+        "token_env": ("text", False),
+        "open_url": ("server", False),
+        "allow": ("verbs", False),
+        "reply_within": ("duration", False),
+        "reply_token_env": ("text", False),
+    },
 }
+#: What a button of a notice may answer; without `allow`, a rule has the default.
+REPLY_VERBS, DEFAULT_VERBS = ("approve", "reject"), ("reject",)
+#: How long a button works. ntfy keeps messages for 12 hours unless its settings say otherwise.
+REPLY_WITHIN = "12h"
+_TOPIC_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 #: The keys that every rule can have.
 _COMMON = ("on", "to", "name", "projects")
 ENTRY_POINTS = "holdfast.notifiers"
@@ -117,6 +134,8 @@ def _check_together(to: str, options: dict[str, Any], where: str) -> None:
             raise ValueError(f"{where}: url: must start with https:// or http://")
         if "secret_env" in options and "secret_file" in options:
             raise ValueError(f"{where}: webhook takes one of 'secret_env' and 'secret_file'")
+    if to == "ntfy" and ("topic" in options) == ("topic_env" in options):
+        raise ValueError(f"{where}: ntfy needs one of 'topic' and 'topic_env'")
     if to == "apprise" and ("urls" in options) == ("url_env" in options):
         raise ValueError(f"{where}: apprise needs one of 'urls' and 'url_env'")
 
@@ -153,4 +172,58 @@ def _beside(text: str, path: str) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(path), os.path.expanduser(text)))
 
 
-_KINDS = {"text": _text, "argv": _argv, "file": _file}
+def is_topic(text: str) -> bool:
+    """Whether a text can be the name of a topic."""
+    return 0 < len(text) <= 64 and _TOPIC_CHARS.issuperset(text)
+
+
+def _topic(value: Any, where: str, path: str) -> str:
+    text = _text(value, where)
+    if not is_topic(text):
+        raise ValueError(f"{where}: must be 1 to 64 of the characters A-Z a-z 0-9 - _")
+    return text
+
+
+def _server(value: Any, where: str, path: str) -> str:
+    """`https://host:port`: requests go to this host, and nothing in it is secret."""
+    from urllib.parse import urlsplit  # only these rules need it
+
+    text = _text(value, where).rstrip("/")
+    try:
+        parts = urlsplit(text)
+        is_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, is_host = None, False
+    if parts is None or not is_host or text != f"{parts.scheme}://{parts.netloc}" or "@" in text:
+        raise ValueError(f"{where}: must be https://HOST or http://HOST, perhaps with :PORT")
+    if parts.scheme not in ("https", "http") or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(f"{where}: must start with https:// or http://, and have no special characters")
+    return text
+
+
+def _verbs(value: Any, where: str, path: str) -> list[str]:
+    if not isinstance(value, list) or not all(verb in REPLY_VERBS for verb in value):  # pyright: ignore
+        raise ValueError(f"{where}: must be a list of {' and '.join(REPLY_VERBS)}; [] allows nothing")
+    return [verb for verb in REPLY_VERBS if verb in value]
+
+
+def _duration(value: Any, where: str, path: str) -> str:
+    text = _text(value, where)
+    try:
+        seconds = clock.parse_duration(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    if not 60 <= seconds <= 7 * 86400:
+        raise ValueError(f"{where}: must be from 1m to 7d")
+    return text
+
+
+_KINDS = {
+    "text": _text,
+    "argv": _argv,
+    "file": _file,
+    "topic": _topic,
+    "server": _server,
+    "verbs": _verbs,
+    "duration": _duration,
+}

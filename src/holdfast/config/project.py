@@ -1,4 +1,4 @@
-"""Reading a project's `.holdfast/`, which anybody may have written.
+"""Reading a project's `.holdfast/`, which is untrusted.
 
 Links are refused, at every level: the content must be the project's own, not a file of the user's. A FIFO
 does not block, and a large file is refused. A file is read once: what is judged is what is used.

@@ -68,7 +68,7 @@ def _of_project(directory: str, judge: Judge) -> dict[str, Setting]:
         settings["env_file"].data = project.named_file(settings["env_file"].value)
     if judge(part_of(settings)):
         if "env_file" in settings and settings["env_file"].data is None:
-            # Not left to a later reader: it would read what nobody judged.
+            # Refused here: a later reader would use content that was not checked for trust.
             raise UnreadableFile(
                 f"cannot read the environment file {settings['env_file'].value}, which {path} names",
                 hint=f"create it, or remove env_file from {path}",

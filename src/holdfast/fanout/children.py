@@ -14,11 +14,11 @@ from holdfast.model.record import Record
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import TaskSpec, short_name
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import create, inbox, load
+from holdfast.packet import create, environment, inbox, load
 from holdfast.queue import sync
 from holdfast.redact import Redactor
 from holdfast.runner_process import start_runner
-from holdfast.store import atomic, audit, index, journal
+from holdfast.store import audit, index, journal
 from holdfast.workspace import task_worktree
 
 TYPE_CHECKING = False
@@ -169,5 +169,5 @@ def relist(packet: Packet) -> None:
 
 
 def _environment(parent: Packet) -> dict[str, Any]:
-    """The environment of the parent, which its tasks get too."""
-    return atomic.read_json(parent.env) or {}
+    """The environment of the parent, which its tasks get too. Raises CorruptFile if an agent changed it."""
+    return environment.read_captured(parent, load.fold(parent).env_sha256)

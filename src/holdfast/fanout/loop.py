@@ -16,18 +16,15 @@ from holdfast.model import fan_out
 from holdfast.model.fan_out import LEFT_OUT, MERGED, OPEN, FanOut, Merging, Row
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import ENDS, Status
+from holdfast.packet import environment, inbox, load
 from holdfast.packet import fan_out as records
-from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
-from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.units import plural
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdfast.model.spec import FanOutSpec, PlanItem
 
 #: Pauses while tasks work.
@@ -69,7 +66,7 @@ class _Conductor:
         self._plan: FanOutSpec = task.spec.fan_out
         self._shared = TaskSpec.from_json({**self._plan.child, "task_id": packet.task_id})
         self._items: tuple[PlanItem, ...] = self._plan.items
-        env: dict[str, Any] = atomic.read_json(packet.env) or {}
+        env = environment.read_captured(packet, task.env_sha256)
         self._redact = Redactor(env.get("env", {}), task.spec.env)
         self._record = fan_out.begun(
             records.read(packet), packet.task_id, task.run, asks=bool(self._plan.ask)
@@ -236,11 +233,11 @@ class _Conductor:
         return text[:_MESSAGE_CHARS]
 
     def _tip(self) -> str:
-        """The tip of the branch. Raises NotPossible if somebody else moved it."""
+        """The tip of the branch. Raises NotPossible if anything but the conductor moved it."""
         tip = merge.tip_of(self._packet)
         if tip != self._record.tip:
             raise NotPossible(
-                f"the branch of {self._packet.task_id} was moved by somebody else, to {tip[:12]}",
+                f"the branch of {self._packet.task_id} was moved from outside, to {tip[:12]}",
                 hint=f"it was at {self._record.tip[:12]}; move it back, then 'holdfast retry' the task",
             )
         return tip

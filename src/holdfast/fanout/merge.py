@@ -16,6 +16,7 @@ from holdfast.gates import acceptance, room_commands
 from holdfast.model.record import Record
 from holdfast.model.spec import DEPENDENCIES, QualitySpec
 from holdfast.store import atomic
+from holdfast.store.no_links import plain_path
 from holdfast.workspace import base as bases
 from holdfast.workspace import clean_room, git, lock
 from holdfast.workspace.project_tree import locate
@@ -149,7 +150,7 @@ def _accept(work: MergeInput, tree: str) -> Verdict | None:
         return None
     wanted = acceptance.Wanted(
         lines=tuple(acceptance.Line(text=text) for text in quality.accept),
-        links=DEPENDENCIES,
+        links=room_commands.Links(names=DEPENDENCIES),
         limit_s=quality.timeout_s,
         source="given with --accept",
         title=f"Acceptance of {item.id} with everything merged before",
@@ -175,6 +176,8 @@ def move(parent: Packet, old: str, new: str) -> None:
         args = ["update-ref", "--no-deref", "-m", "holdfast fan-out", f"refs/heads/{tree.branch}", new, old]
         git.run(args, of=worktree.main_of(tree))
         failpoint("fanout.branch_moved")
-    # The worktree is the conductor's: what is not in the commit is nobody's work.
-    git.run(["read-tree", "--reset", "-u", new], of=worktree.inside(tree))
+    # The worktree belongs to the conductor: files that are not in the commit are not work.
+    inside = worktree.inside(tree)
+    plain_path(inside.git_dir, os.path.join(inside.git_dir, "index"))
+    git.run(["read-tree", "--reset", "-u", new], of=inside)
     failpoint("fanout.files_moved")

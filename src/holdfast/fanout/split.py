@@ -64,7 +64,7 @@ def prompt(goal: str) -> str:
 def answer(packet: Packet) -> Plan:
     """The plan that its task ended with."""
     attempt = load.fold(packet).attempt
-    return work_plan.in_report(attempt.last_words if attempt is not None else "")
+    return work_plan.in_report(attempt.report if attempt is not None else "")
 
 
 def message(plan: Plan) -> str:

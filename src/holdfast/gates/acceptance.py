@@ -25,9 +25,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.gates.room_commands import Setting
+    from holdfast.gates.room_commands import Links, Setting
+    from holdfast.model.spec import SandboxSpec
     from holdfast.store.layout import Packet
     from holdfast.workspace.base import Base
+    from holdfast.workspace.clean_room import Room
+    from holdfast.workspace.project_tree import ProjectTree
 
 PROVES_NOTHING = "the acceptance commands passed before the work as well, so they prove nothing about it"
 _IN_PLACE = "the acceptance commands ran where the agent worked, with everything that it left there"
@@ -49,14 +52,17 @@ class Wanted(Record):
     lines: tuple[Line, ...]
     #: They prepare a room.
     setup: tuple[str, ...] = ()
-    #: Directories of the project that a room gets.
-    links: tuple[str, ...] = ()
+    links: Links
     #: Per command.
     limit_s: float
     #: Who gave the commands that were not proposed.
     source: str = "from the manifest"
     title: str
     redact: Callable[[str], str]
+    #: The sandbox of the task's agents, in which proposed commands run; null: it has none.
+    sandbox: SandboxSpec | None = None
+    #: Patterns of paths that it does not show.
+    forbidden: tuple[str, ...] = ()
 
 
 class Judged(Record):
@@ -97,11 +103,13 @@ def check(case: Case) -> Check:
     wanted = Wanted(
         lines=commands_of(case),
         setup=case.pipeline.acceptance_setup,
-        links=case.pipeline.acceptance_links,
+        links=room_commands.Links(names=case.pipeline.acceptance_links, deny=case.pipeline.scope_deny),
         limit_s=case.pipeline.acceptance_timeout_s,
         source="from the manifest" if case.pipeline.intent else "given with --accept",
         title=f"Acceptance of {case.stage.name}",
         redact=case.redact,
+        sandbox=case.sandbox,
+        forbidden=case.pipeline.forbidden_paths,
     )
     if not wanted.lines:
         _write(case.artifact_at, wanted, ["There are no commands.\n"], where="", passed=True)
@@ -111,7 +119,7 @@ def check(case: Case) -> Check:
         return judge(judged, wanted, artifact_at=case.artifact_at)
     before = _tree(case)
     return judge_in_place(
-        case.directory,
+        case,
         wanted,
         why,
         artifact_at=case.artifact_at,
@@ -147,13 +155,11 @@ def judge(judged: Judged, wanted: Wanted, *, artifact_at: str | None) -> Check:
     """Run the commands in a clean room; if they pass, also on the tree of the task's start."""
     project = locate(judged.project_dir)
     with clean_room.entered(judged.packet, judged.trees, judged.base, judged.tree) as room:
-        setting = room_commands.of_room(room, project, wanted.links)
-        result = run(wanted, setting)
+        result = _run_in(room, judged, wanted, project)
     earlier, remarks = Result(), tuple[str, ...]()
     if not result.reasons and judged.tree != judged.base.base_tree:
         with clean_room.entered(judged.packet, judged.trees, judged.base, judged.base.base_tree) as room:
-            setting = room_commands.of_room(room, project, wanted.links)
-            earlier = run(wanted, setting)
+            earlier = _run_in(room, judged, wanted, project)
         remarks = () if earlier.reasons else (PROVES_NOTHING,)
     entries = [_with_earlier(entry, status) for entry, status in _paired(result, earlier)]
     where = "a clean checkout of the tree with the changes in scope"
@@ -164,8 +170,23 @@ def judge(judged: Judged, wanted: Wanted, *, artifact_at: str | None) -> Check:
         passed=not result.reasons,
         reasons=result.reasons or remarks,
         is_warning=bool(remarks),
+        passed_before=bool(remarks),
         evidence=result.evidence,
     )
+
+
+def _run_in(room: Room, judged: Judged, wanted: Wanted, project: ProjectTree) -> Result:
+    setting, boxed = room_commands.of_room(room, project, wanted.links), None
+    if wanted.sandbox is not None and any(line.is_proposed for line in wanted.lines):
+        boxed = room_commands.of_room_in_sandbox(
+            room,
+            project,
+            wanted.links,
+            home=judged.packet.home,
+            spec=wanted.sandbox,
+            forbidden=wanted.forbidden,
+        )
+    return run(wanted, setting, for_proposed=boxed)
 
 
 def _paired(result: Result, earlier: Result) -> list[tuple[str, str]]:
@@ -186,7 +207,7 @@ def _with_earlier(entry: str, status: str) -> str:
 
 
 def judge_in_place(
-    directory: str,
+    case: Case,
     wanted: Wanted,
     why: str,
     *,
@@ -194,10 +215,15 @@ def judge_in_place(
     remarks: Callable[[], list[str]] = list,
 ) -> Check:
     """Run the commands where the agent worked, because there can be no clean room."""
-    result = run(wanted, room_commands.in_place(directory))
+    setting, boxed = room_commands.in_place(case.directory), None
+    if wanted.sandbox is not None:
+        boxed = room_commands.in_sandbox(
+            setting, case.packet.home, wanted.sandbox, forbidden=wanted.forbidden
+        )
+    result = run(wanted, setting, for_proposed=boxed)
     told = [f"{_IN_PLACE} ({why})", *remarks()]
     entries = [*result.entries, *(f"{remark}\n" for remark in told)]
-    _write(artifact_at, wanted, entries, where=directory, passed=not result.reasons)
+    _write(artifact_at, wanted, entries, where=case.directory, passed=not result.reasons)
     return Check(
         name=CHECK,
         passed=not result.reasons,
@@ -235,8 +261,9 @@ def _byproducts(case: Case, tree_before: str | None) -> list[str]:
 # ── the commands ──
 
 
-def run(wanted: Wanted, setting: Setting) -> Result:
-    """Run the setup, and all commands if it succeeds."""
+def run(wanted: Wanted, setting: Setting, *, for_proposed: Setting | None = None) -> Result:
+    """Run the setup, and all commands if it succeeds. Those that an agent proposed may have a setting of
+    their own."""
     reasons: list[str] = []
     entries: list[str] = []
     evidence: list[str] = []
@@ -257,7 +284,8 @@ def run(wanted: Wanted, setting: Setting) -> Result:
             entries.append(f"## $ {line.text}\n\n- refused, not run: {objection}\n")
             statuses.append((line.text, ""))
             continue
-        done = command.run(line.text, setting=setting, limit_s=wanted.limit_s, redact=wanted.redact)
+        chosen = for_proposed if line.is_proposed and for_proposed is not None else setting
+        done = command.run(line.text, setting=chosen, limit_s=wanted.limit_s, redact=wanted.redact)
         entries.append(done.entry)
         statuses.append((line.text, done.status))
         if done.failure:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.model.spec import PipelineSpec, StageSpec
+    from holdfast.model.spec import PipelineSpec, SandboxSpec, StageSpec
     from holdfast.store.layout import Packet
     from holdfast.workspace.base import Base
     from holdfast.workspace.snapshots.changes import Change
@@ -33,6 +33,8 @@ class Check(Record):
     evidence: str = ""
     #: Requests for approval by a person before the next stage; an empty text gives no reason.
     confirm: tuple[str, ...] = ()
+    #: It passed before the work as well, so it proves nothing about it.
+    passed_before: bool = False
 
 
 class Case(Record):
@@ -51,6 +53,8 @@ class Case(Record):
     project_dir: str = ""
     #: The commands that the brief adds, from the journal: agents can write to the file beside it.
     script: str | None = None
+    #: The sandbox of the task's agents; null if it has none.
+    sandbox: SandboxSpec | None = None
     #: The acceptance commands run in this gate.
     is_accepting: bool = False
     #: The workspace; null if none was recorded for the stage.

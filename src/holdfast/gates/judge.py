@@ -84,6 +84,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         survivors=contest.survivors(task) if roles.get(spec.role).compares else (),
         project_dir=task.spec.project_dir,
         script=task.script,
+        sandbox=task.spec.sandbox,
         is_accepting=_is_accepting(task, stage),
         workspace=workspace,
         artifact_at=artifact_at,
@@ -269,6 +270,7 @@ def result_of(
         "warnings": [reason for result in results if result.is_warning for reason in result.reasons],
         "changed": changed,
         **_judged_tree(case),
+        **({"passed_before": True} if any(result.passed_before for result in results) else {}),
         **conclusion.read(case.stage.role, case.report).to_json(),
         "confirm": [reason for result in shown for reason in result.confirm],
         "checks": [

@@ -1,8 +1,8 @@
 """The patch gate: the patch of a report applies to the stage's first tree, or its files were really written.
 
 A stage that writes must have written something; a patch in its report is then a suggestion, which fails
-nothing. If it has written nothing, the patch fails the stage: nobody applies it, so the work would be lost. A
-stage that may not write proposes its patch, so that patch must apply.
+nothing. If it has written nothing, the patch fails the stage: it would not be applied, so the work would
+be lost. A stage that may not write proposes its patch, so that patch must apply.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def _clean_git(case: QualityCase) -> Check:
 
 def uncommitted(case: QualityCase) -> list[str] | None:
     """Paths with uncommitted changes, without ignored files and our own home; null outside git."""
-    repository = git.find(case.directory)
+    repository = frozen_settings.repository_of(case.packet, case.directory)
     if repository is None:
         return None
     home = os.path.realpath(case.packet.home.path) + os.sep
@@ -215,6 +215,8 @@ def _result(
         "action": action,
         "timestamp": clock.iso_now(),
     }
+    if any(check.passed_before for check in checks):
+        result["passed_before"] = True
     if when == "before":
         result["uncommitted"] = uncommitted(case) if case.quality.clean_git else None
     if failed is not None:

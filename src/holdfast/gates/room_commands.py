@@ -4,6 +4,9 @@ With bubblewrap, the room is mounted in place of the project, so that absolute p
 or in the settings of a tool) lead into it, and the project's dependencies are read-only. Without it, commands
 run in the room's own directory, the dependencies are symbolic links, and paths in the environment are
 rewritten.
+
+Commands that an agent proposed run in the task's sandbox, if it has one: else its agents would run commands
+outside. They are not run without bubblewrap then.
 """
 
 from __future__ import annotations
@@ -12,13 +15,19 @@ import os
 import subprocess
 
 from holdfast.model.record import Record
-from holdfast.sandbox import machine
+from holdfast.sandbox import machine, mounts
+from holdfast.sandbox.builder import SandboxBuilder
+from holdfast.sandbox.forbidden import forbidden_in
 from holdfast.store import atomic
+from holdfast.store.directories import remove_tree
+from holdfast.store.no_links import is_directory
+from holdfast.workspace.project_tree import locate
+from holdfast.workspace.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from holdfast.model.spec import SandboxSpec
+    from holdfast.store.layout import Home
     from holdfast.workspace.clean_room import Room
     from holdfast.workspace.project_tree import ProjectTree
 
@@ -33,14 +42,21 @@ class Setting(Record):
     env: dict[str, str]
 
 
-def of_room(room: Room, project: ProjectTree, links: Sequence[str]) -> Setting:
-    """Prepare a room for commands of a project, whose directories `links` they need.
+class Links(Record):
+    """Directories of the project that a room gets, if the tree does not have them."""
+
+    names: tuple[str, ...]
+    #: Patterns of `scope.deny`: such files are in the tree even if git ignores them, to be compared.
+    deny: tuple[str, ...] = ()
+
+
+def of_room(room: Room, project: ProjectTree, links: Links) -> Setting:
+    """Prepare a room for commands of a project.
 
     `project` is the user's, also if the task has a worktree.
     """
     bwrap = _bwrap()
-    env = {**os.environ, "TMPDIR": room.temporary, "TMP": room.temporary, "TEMP": room.temporary}
-    shared = [*_dependencies(room, project, links), *room.shared]
+    env, shared = _environment(room), [*_dependencies(room, project, links), *room.shared]
     if bwrap is None:
         for path, source in shared:
             _link(os.path.join(room.top, path), source)
@@ -58,17 +74,117 @@ def in_place(directory: str) -> Setting:
     return Setting(cwd=directory, env=dict(os.environ))
 
 
-def _dependencies(room: Room, project: ProjectTree, links: Sequence[str]) -> list[tuple[str, str]]:
+def in_sandbox(
+    setting: Setting, home: Home, spec: SandboxSpec, *, forbidden: tuple[str, ...] = ()
+) -> Setting:
+    """The same as `in_place`, in the sandbox of a task, without its `forbidden` paths."""
+    builder, project = _builder(home), locate(setting.cwd)
+    builder.workspace(project.directory, project.repository, store=None)
+    if forbidden:
+        builder.hide(*forbidden_in(project.directory, forbidden))
+    return _boxed(builder, spec, cwd=project.directory, env=setting.env)
+
+
+def of_room_in_sandbox(
+    room: Room,
+    project: ProjectTree,
+    links: Links,
+    *,
+    home: Home,
+    spec: SandboxSpec,
+    forbidden: tuple[str, ...] = (),
+) -> Setting:
+    """The same as `of_room`, in the sandbox of a task, without its `forbidden` paths."""
+    builder = _builder(home)
+    builder.put(room.top, project.top)
+    builder.put(room.temporary, room.temporary)
+    dependencies = _dependencies(room, project, links)
+    for path, source in dependencies:
+        # An agent may have put a link there. What is outside the project is seen as the sandbox shows it:
+        # a mount would show what is hidden, or, of /proc, the processes outside.
+        is_own = source.startswith(project.top + "/") and not builder.has_hidden(source)
+        kind = mounts.READ if is_own else mounts.LINK
+        builder.mounts.append(mounts.Mount(kind=kind, path=os.path.join(project.top, path), source=source))
+    found = _forbidden(room, project, dependencies, forbidden) if forbidden else []
+    builder.mounts += found
+    for path, source in room.shared:
+        # The objects of the task have the content of forbidden files, also of those that are not committed.
+        if not found or path != room.own_objects:
+            builder.mounts.append(
+                mounts.Mount(kind=mounts.READ, path=os.path.join(project.top, path), source=source)
+            )
+    return _boxed(builder, spec, cwd=project.directory, env=_environment(room))
+
+
+def _forbidden(
+    room: Room, project: ProjectTree, dependencies: list[tuple[str, str]], patterns: tuple[str, ...]
+) -> list[mounts.Mount]:
+    """Mounts that hide the forbidden paths of a room and of the dependencies in it."""
+    places = [(os.path.realpath(room.top), project.top)]
+    places += [(source, os.path.join(project.top, path)) for path, source in dependencies]
+    paths = forbidden_in(room.directory, patterns)
+    paths += forbidden_in(project.directory, patterns) if dependencies else []
+    found: list[mounts.Mount] = []
+    for real in map(os.path.realpath, paths):
+        kind = mounts.HIDE_FOLDER if os.path.isdir(real) else mounts.HIDE_FILE
+        found += [
+            mounts.Mount(kind=kind, path=shown + real[len(top) :])
+            for top, shown in places
+            if real.startswith(top + "/")
+        ]
+    return found
+
+
+def _builder(home: Home) -> SandboxBuilder:
+    builder = SandboxBuilder(env=os.environ)
+    builder.hide(home.path)
+    return builder
+
+
+def _boxed(builder: SandboxBuilder, spec: SandboxSpec, *, cwd: str, env: dict[str, str]) -> Setting:
+    bwrap = machine.program() or "bwrap"
+    sandbox = builder.sandbox(bwrap=bwrap, cwd=cwd, network=spec.network)
+    return Setting(before=tuple(mounts.command_line(sandbox, [])), cwd="/", env={**env, "PWD": cwd})
+
+
+def _environment(room: Room) -> dict[str, str]:
+    return {**os.environ, "TMPDIR": room.temporary, "TMP": room.temporary, "TEMP": room.temporary}
+
+
+def _dependencies(room: Room, project: ProjectTree, links: Links) -> list[tuple[str, str]]:
     """What exists in the project and not in the tree: path below the root → where it is."""
     found: list[tuple[str, str]] = []
-    for name in links:
+    for name in links.names:
         source = os.path.realpath(os.path.join(project.directory, name))
-        if os.path.exists(source) and not os.path.lexists(os.path.join(room.directory, name)):
+        if os.path.exists(source) and _is_free(room, name, links.deny):
             found.append((os.path.join(project.prefix, name), source))
     return found
 
 
+def _is_free(room: Room, name: str, deny: tuple[str, ...]) -> bool:
+    """Whether a room has nothing at a path, or only files that are the user's as they are: denied ones.
+
+    False if a link of the tree leads out of the room on the way.
+    """
+    path = os.path.join(os.path.realpath(room.directory), name)
+    folder = os.path.dirname(os.path.normpath(path))
+    if os.path.realpath(folder) != folder:
+        return False
+    return not os.path.lexists(path) or (bool(deny) and is_directory(path) and _is_denied(room, path, deny))
+
+
+def _is_denied(room: Room, folder: str, deny: tuple[str, ...]) -> bool:
+    scope, top = Scope((), deny), os.path.realpath(room.directory)
+    return all(
+        scope.denies(os.path.relpath(os.path.join(inner, name), top))
+        for inner, _, names in os.walk(folder)
+        for name in names
+    )
+
+
 def _link(path: str, source: str) -> None:
+    if is_directory(path):
+        remove_tree(path)  # denied files, which are in the source, too
     atomic.forget(path)  # the note in place of a large file
     os.makedirs(os.path.dirname(path), exist_ok=True)
     os.symlink(source, path)

@@ -1,6 +1,6 @@
 """The keeper, one per home: starts and restarts runners.
 
-It keeps no state of its own; everything is read from files.
+It has no state in memory that counts; everything is read from files.
 
 main.py          the process: takes the lock, and calls the parts below in a loop
 live_tasks.py    every live task has a runner

@@ -251,7 +251,9 @@ class Dispatch:
             queue.poison(item.task_id, f"its journal cannot be read: {error}")
             return None
         if not admitted.is_admitted(packet):
-            queue.poison(item.task_id, "it was not created by a command in this home")
+            # Its record was removed. It comes back when a person names it; `status` tells.
+            log(f"{item.task_id} is not started: it was not created by a command in this home")
+            queue.ack(item.task_id, owner=self._me)
             return None
         state = loop_state.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)

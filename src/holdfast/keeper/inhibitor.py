@@ -63,7 +63,7 @@ class Inhibitor:
         null = os.open(os.devnull, os.O_WRONLY)
         try:
             actions = [(os.POSIX_SPAWN_DUP2, *pair) for pair in ((read, 0), (null, 1), (null, 2))]
-            # A group of its own: Ctrl-C ends a keeper in the foreground only after its tasks.
+            # In its own group: Ctrl-C ends a keeper in the foreground only after its tasks.
             self._pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions, setpgroup=0)
         except OSError as error:
             self._fail(str(error), now_mono)

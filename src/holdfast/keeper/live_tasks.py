@@ -11,7 +11,7 @@ import os
 import signal
 
 from holdfast import clock, spawn
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.keeper import descriptors
 from holdfast.keeper.log import log
@@ -62,6 +62,8 @@ class LiveTask:
         #: The watch is on a process that was just started: whether it is the runner, only its lock proves.
         self.is_starting = False
         self.starts = 0
+        #: Failed calls in a row: no runner could be started, or the task not be read.
+        self.failures = 0
         #: Starts in a row after which the journal was no longer than before, and its length.
         self.unrecorded = 0
         self.journal_bytes = -1
@@ -211,30 +213,40 @@ class LiveTasks:
     def _ensure_runner_safely(self, task: LiveTask, now_mono: float) -> None:
         try:
             self._ensure_runner(task, now_mono)
+            task.failures = 0
         except Exception as error:  # logged, as above; retry later
             log(f"cannot restart {task.packet.task_id}: {error!r}")
-            task.due_mono = now_mono + _LONGEST_PAUSE_S
+            task.failures += 1
+            # What the machine refuses passes: a full disk, no more processes or descriptors.
+            is_passing = isinstance(error, (OSError, StorageError))
+            longest_s = SCAN_S if is_passing else _LONGEST_PAUSE_S
+            task.due_mono = now_mono + min(2.0 ** min(task.failures, 10), longest_s)
 
     def _is_live(self, packet: Packet) -> bool:
         try:
             manifest = load.read_manifest(packet)
             live = load.is_live(packet, manifest["status"])
-            if not live and self._believed.get(packet.task_id) != (stamp := _end_stamp(packet)):
+            # A runner that is leaving, or whose agent wrote this manifest: the keeper must notice its death.
+            has_runner = not live and locks.is_held(packet.runner_lock)
+            if (
+                not live
+                and not has_runner
+                and self._believed.get(packet.task_id) != (stamp := _end_stamp(packet))
+            ):
                 # Its agent may have written the end.
                 shown, manifest = manifest, load.believed(packet, manifest)
                 live = load.is_live(packet, manifest["status"])
-                # While a runner lives, nothing was compared.
-                if manifest is shown and not locks.is_held(packet.runner_lock):
+                if manifest is shown:
                     self._believed[packet.task_id] = stamp
         except (HoldfastError, ValueError):
             # Unreadable: a runner could not help. `status` reports it.
             return False
         self.has_queued = self.has_queued or manifest["status"] == Status.QUEUED
-        if live and not self._is_admitted(packet):
+        if (live or has_runner) and not self._is_admitted(packet):
             return False
         interrupt: dict[str, Any] = manifest.get("interrupt") or {}
         (self._marked.add if interrupt.get("file") else self._marked.discard)(packet.task_id)
-        if not live and Status(manifest["status"]) in ENDS:
+        if not live and not has_runner and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
         if not live and self._was_unmarked(packet, manifest) and self._is_admitted(packet):
             inbox.drop(packet, "resume", {}, by="file")
@@ -243,7 +255,7 @@ class LiveTasks:
         is_queued_again = manifest["status"] == Status.QUEUED and bool(manifest.get("attempt"))
         if live or packet.task_id in self.by_id or is_queued_again:
             index.update(self.home, manifest)
-        return live
+        return live or has_runner
 
     def _is_admitted(self, packet: Packet) -> bool:
         """Whether a command made the packet. What an agent, a backup or a person has put there is not run."""
@@ -277,7 +289,7 @@ class LiveTasks:
         `status` checks the same signs.
         """
         if task.watch is not None and is_unresponsive(task.packet):
-            owner = locks.owner(task.packet.runner_lock)
+            owner = locks.true_owner(task.packet.runner_lock)
             if owner is not None:
                 process.send(owner, signal.SIGCONT)
             inbox.ring(task.packet)

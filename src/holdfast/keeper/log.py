@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from holdfast import clock
+from holdfast import clock, files
 
 
 def log(text: str) -> None:
     """Write one line to stderr, which is keeper.log or the journal of systemd."""
-    print(f"{clock.iso_now()} keeper {os.getpid()}: {text}", file=sys.stderr, flush=True)
+    files.log(f"{clock.iso_now()} keeper {os.getpid()}: {text}")

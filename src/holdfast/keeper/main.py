@@ -14,6 +14,7 @@ from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.inhibitor import Inhibitor
 from holdfast.keeper.live_tasks import LiveTasks
 from holdfast.keeper.log import log
+from holdfast.keeper.replies import Replies
 from holdfast.keeper.restart_seed import SeedRestarter
 from holdfast.packet import inbox
 from holdfast.spawn import keeper_has_worked
@@ -50,6 +51,7 @@ class Keeper:
         self._heart = Heart(lock)
         self.live_tasks = LiveTasks(home, self.selector, on_step=self._heart.beat)
         self.outbox = Deliveries(home)
+        self.replies = Replies(home)
         self.dispatch = Dispatch(home, self.live_tasks)
         self.inhibitor = Inhibitor()
         self._left_by: str | None = None
@@ -83,6 +85,7 @@ class Keeper:
             # After dispatch, which may start tasks.
             wait_s = min(
                 self.outbox.step(),
+                self.replies.step(),
                 self.dispatch.step(rung=rung, has_news=has_news),
                 self.seed.step(),
                 self.live_tasks.left_s(),
@@ -96,6 +99,7 @@ class Keeper:
             if self._in_foreground and self.dispatch.is_over:
                 return "--max-iterations reached"
             is_idle = self.live_tasks.is_idle and self.outbox.is_idle and self.dispatch.is_idle
+            is_idle = is_idle and self.replies.is_idle
             if not is_idle or self.dispatch.schedules.has_any:
                 self._idle_since_mono = clock.mono()
             elif self.idle_s is not None and not os.path.exists(self.home.up):
@@ -176,7 +180,7 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
 
 def _dismiss_seed(home: Home) -> None:
     """End the seed: nothing will be started here any more."""
-    owner = locks.owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
+    owner = locks.true_owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
     if owner is not None:
         process.send(owner, signal.SIGTERM)
         process.send(owner, signal.SIGCONT)
@@ -194,7 +198,7 @@ def _take_over(home: Home) -> Lock:
         except LockHeld:
             if locks.role(home.keeper_lock) == FOREGROUND or clock.mono() > ends_mono:
                 raise
-            owner = locks.owner(home.keeper_lock)
+            owner = locks.holder(home.keeper_lock)
             if owner is not None:
                 process.send(owner, signal.SIGTERM)
                 process.send(owner, signal.SIGCONT)

@@ -35,7 +35,7 @@ class SeedRestarter:
         self.selector = selector
         self._watch: DeathWatch | None = None
         self._pulse: Pulse | None = None
-        #: Whom the lock named before the last start. Another name means that the new seed has lived.
+        #: The owner in the lock before the last start. Another owner means that the new seed has run.
         self._owner_before: ProcessIdentity | None = None
         self._starts = 0
         self._started_mono = self._due_mono = 0.0

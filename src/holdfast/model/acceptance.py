@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 #: The check of the gate that runs the commands.
 CHECK = "acceptance"
+#: The same for the checks of the task's pull request, after the last stage.
+CI = "ci"
 _VERIFY = "verify"
 
 

@@ -162,3 +162,5 @@ class AgentResult(AgentEvent):
     subtype: str = ""
     text: str = ""
     turns: int | None = None
+    #: Its text was not printed before, as a message or an error.
+    is_new: bool = False

@@ -36,6 +36,7 @@ _OF_PIPELINES = {
     "acceptance.timeout_sec": "pipeline.acceptance_timeout_s",
     "acceptance.clean_room": "pipeline.acceptance_clean",
     "gate.max_severity": "pipeline.max_severity",
+    "gate.ci.timeout_sec": "pipeline.ci_timeout_s",
     "routing.pipeline.on_fail.times": "pipeline.repair_times",
     "context.digest_policy": "pipeline.digest_policy",
 }

@@ -7,6 +7,10 @@ from holdfast.model.execution import Execution
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.usage import Usage
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model.state import Answer
+
 
 class Attempt(Execution):
     """What the journal knows about one attempt."""
@@ -18,6 +22,10 @@ class Attempt(Execution):
         #: The requested session; the program may report another one.
         self.asked_session_id = opened.session_id
         self.resume_count = opened.resume_count
+        #: Its number for people: chores do not count.
+        self.ordinal = opened.attempt
+        #: What people answered since the attempt before.
+        self.answered: tuple[Answer, ...] = ()
         #: Whether the decision on its end has been journalled.
         self.is_decided = False
         self.triage: ev.FailureTriaged | None = None
@@ -55,7 +63,24 @@ class Attempt(Execution):
 
     @property
     def last_words(self) -> str:
-        """The agent's last text, or the one before it if the last text is an error message."""
+        """What the agent said last: the text of its result, which comes after all messages; without one, its
+        last message, or the one before it if the last one is an error."""
+        return self._result_text or self._last_message
+
+    @property
+    def report(self) -> str:
+        """Its report, as far as the journal has it: some programs print a short text after it, so it is the
+        longer one of the last message and the result."""
+        return max(self._result_text, self._last_message, key=len)
+
+    @property
+    def _result_text(self) -> str:
+        """The text of its result; empty if that is an error, or repeats a message."""
+        result = self.result
+        return result.text if result is not None and result.is_new and not result.is_error else ""
+
+    @property
+    def _last_message(self) -> str:
         is_error = self.error is not None and self.error.message == self.last_text
         return self.earlier_text if is_error else self.last_text
 

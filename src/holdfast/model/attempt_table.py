@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from holdfast.model.names import Names
 
 
-class Reading(StrEnum):
+class Reading(Names):
     """The state of an attempt, read from its directory."""
 
     STARTING = "starting"

@@ -25,6 +25,8 @@ _DECISIONS = {
     "Go/No-Go": ((_NO_GO, "no_go"), (_GO, "go")),
     "Verdict": ((_FAILED, "failed"), (_PASSED, "passed")),
 }
+#: A line that has both the heading and the decision. It has at most a few marks: a long row of them is slow.
+_INLINE = re.compile(r"[\s*_`-]{0,8}verdict[*_`]{0,4}\s?:", re.IGNORECASE)
 #: Under this heading a judge names a candidate, in the first line and with nothing before it.
 CHOICE = "Choice"
 _CANDIDATE = re.compile(r"[\s*_`#-]*(?:candidate\b)?[\s*_`:#]*([1-9]\d?)\b", re.IGNORECASE)
@@ -54,7 +56,7 @@ def read(role: str, report: str) -> Conclusion:
 def _decision(report: str, heading: str) -> str:
     section = markdown.find(markdown.sections(report), heading) if heading else None
     if section is None:
-        return ""
+        return _inline_verdict(report) if heading == "Verdict" else ""
     if heading == CHOICE:
         first = next((line for line in section.body.split("\n") if line.strip()), "")
         # Only its beginning: the pattern is slow for a long line of marks.
@@ -62,14 +64,26 @@ def _decision(report: str, heading: str) -> str:
         return number[1] if number is not None else ""
     # The decision is in the heading itself (`## Go/No-Go: go`) or in the first line that has one.
     of_heading = re.sub(re.escape(heading), "", section.title, flags=re.IGNORECASE)
-    for line in (of_heading, *section.body.split("\n")):
-        line = _NONE_FAILED.sub("", line)
-        if heading == "Verdict" and _SAYS_PASSED.match(line):
-            return "passed"
-        for pattern, decision in _DECISIONS[heading]:
-            if pattern.search(line):
-                return decision
+    lines = (of_heading, *section.body.split("\n"))
+    return next((decision for line in lines if (decision := _decided(line, heading))), "")
+
+
+def _inline_verdict(report: str) -> str:
+    """The verdict of the last line `Verdict: …` outside of code, for a report without this heading."""
+    blocks = [(block.line, block.line + block.text.count("\n") + 1) for block in markdown.code_blocks(report)]
+    for number, line in reversed(list(enumerate(report.split("\n"), 1))):
+        found = _INLINE.match(line)
+        if found is not None and not any(first <= number <= last for first, last in blocks):
+            return _decided(line[found.end() :], "Verdict")
     return ""
+
+
+def _decided(line: str, heading: str) -> str:
+    """The decision of one line; empty if it has none."""
+    line = _NONE_FAILED.sub("", line)
+    if heading == "Verdict" and _SAYS_PASSED.match(line):
+        return "passed"
+    return next((decision for pattern, decision in _DECISIONS[heading] if pattern.search(line)), "")
 
 
 def worse_than(severity: str, counts: dict[str, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Best of N: the candidates of a task, who of them is left, and which one is chosen. Pure.
+"""Best of N: the candidates of a task, which of them are left, and which one is chosen. Pure.
 
 Everything follows from the journal. What an agent wrote counts only as a number, compared with the survivors.
 """

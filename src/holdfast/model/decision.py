@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from holdfast.model.names import Names
 from holdfast.model.record import Record
 from holdfast.model.status import Status
 
 
-class Then(StrEnum):
+class Then(Names):
     """What to do next."""
 
     COMPLETE = "complete"

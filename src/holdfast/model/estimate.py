@@ -34,7 +34,7 @@ class StageEstimate(Record):
     #: The number of tasks in which it was done; with the same model, unless `is_other_model`.
     tasks: int
     is_other_model: bool = False
-    #: Figure → spread; what nobody reported is missing.
+    #: Figure → spread; unreported figures are missing.
     spread: dict[str, Any] = {}
 
     def to_json(self) -> dict[str, Any]:

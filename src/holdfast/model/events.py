@@ -42,6 +42,8 @@ class TaskCreated(Event):
     manifest_sha256: str = ""
     #: The captured environment: nothing is started with another one.
     env_sha256: str = ""
+    #: The boot in which the journal got its first seal, before the packet was there.
+    sealed_in: str = ""
 
 
 class TaskMoved(Event):
@@ -186,6 +188,27 @@ class GateJudged(Event):
     changed: int | None = None
     #: The judged tree of a candidate, which is adopted if it is chosen.
     tree: str = ""
+    #: The acceptance commands passed before the work as well, so they prove nothing about it.
+    passed_before: bool = False
+
+
+class CiLooked(Event):
+    """A look at the checks of the task's pull request, after its last stage."""
+
+    type = "ci.looked"
+    #: The last stage and its attempt, whose gate this belongs to.
+    stage: str
+    attempt: int
+    #: `pending`, `passed` or `failed`.
+    state: str
+    #: The address of the pull request, and the commit that was pushed.
+    pull_request: str
+    commit: str
+    #: The checks that are pending; empty if there is no check yet.
+    pending: tuple[str, ...] = ()
+    #: Why it failed, and the ends of the logs, for the agent that repairs the work.
+    reasons: tuple[str, ...] = ()
+    evidence: str = ""
 
 
 class CandidateEliminated(Event):
@@ -402,6 +425,8 @@ class AttemptOpened(Event):
     resume_count: int = 0
     #: `agent`, or a chore: `prepare` (the workspace), `pre_work`, `gate`.
     kind: str = "agent"
+    #: The commit that is checked out in the project at the first attempt of a plain run, for `diff`.
+    head: str = ""
 
 
 class AttemptStarted(Event):
@@ -434,7 +459,7 @@ class AttemptEnded(Event):
     exit_code: int | None = None
     exit_signal: int | None = None
     exec_errno: int | None = None
-    #: Who knew how it ended: recorder, runner, kernel (neither was its parent), or nobody.
+    #: Who reported the end: recorder, runner, kernel (neither was its parent), or nobody.
     by: str = "nobody"
     #: Lifetime of the process, without the time the machine was suspended.
     lived_s: float = 0.0
@@ -470,7 +495,7 @@ class StopIntended(Event):
     intent: str
     reason: str
     request: str | None = None
-    #: With `interrupt`: `down` if the home goes down.
+    #: With `interrupt`: `down` if the home goes down, `distrust` if the journal was changed from outside.
     cause: str = ""
     #: Without the agent's time to exit: the first signal is KILL.
     kills: bool = False
@@ -521,7 +546,7 @@ EVENTS: dict[str, type[Event]] = {
     for cls in (
         TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired, JournalForged,
         WorkspacePrepared, GateJudged, CandidateEliminated, CandidateChosen, RepairPlanned, PreWorkChecked,
-        FailureTriaged, ChoreFailed,
+        FailureTriaged, ChoreFailed, CiLooked,
         ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         WorkApplied, TakeoverStarted, TakeoverEnded,

@@ -16,7 +16,8 @@ def dirname(number: int, stage: str, kind: str) -> str:
 class Execution:
     """What the journal knows about one supervised process."""
 
-    #: `agent`, or what a chore does: `prepare`, `pre_work`, `gate`, `adopt`. (A takeover is no execution.)
+    #: `agent`, or what a chore does: `prepare`, `pre_work`, `gate`, `adopt`, `ci`. (A takeover is no
+    #: execution.)
     kind = "agent"
 
     def __init__(self, opened: ev.AttemptOpened) -> None:

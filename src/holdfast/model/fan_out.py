@@ -23,7 +23,7 @@ class Row(Record):
     #: Its task; it may not exist yet.
     task: str
     state: str = OPEN
-    #: Its task was created: if it is gone, somebody removed it.
+    #: Its task was created: if it does not exist, it was removed.
     made: bool = False
     #: Why it was left out, or last sent back.
     reason: str = ""

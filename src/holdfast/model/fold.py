@@ -14,7 +14,7 @@ from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT, unannounced_wait_s
 from holdfast.model.spec import TaskSpec
 from holdfast.model.stage_state import StageState
 from holdfast.model.state import Answer, Interrupted, State, state_after
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 
 TYPE_CHECKING = False
@@ -44,24 +44,36 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
     task.spec = TaskSpec.from_json(event.spec)
     task.state = State(status=Status(event.status))
     task.created_at = task.moved_at = at
+    task.run_started_at = at if task.status is not Status.QUEUED else None
     task.deadline_s = task.spec.limits.deadline_s
     task.env_sha256 = event.env_sha256
+    task.sealed_in = event.sealed_in
     for stage in task.spec.stages:
         task.stage_state(stage.name)  # so that later questions about a stage change nothing
 
 
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     if task.interrupted is not None and event.new in (Status.SPAWNING, Status.QUEUED):
-        task.answers.append(_answer(task, task.interrupted, event, at))
+        answer = _answer(task, task.interrupted, event, at)
+        task.answers.append(answer)
+        task.new_answers.append(answer)
         _resumed(task, was_approval=task.interrupted.approval is not None)
     if task.interrupted is not None:
         task.asked_s += max(0.0, clock.parse_iso(at) - clock.parse_iso(task.interrupted.since))
+    # The time in the queue before the run is not a part of it.
+    elif task.status is Status.WAITING or (task.status is Status.QUEUED and task.run_started_at is not None):
+        task.waited_s += max(0.0, clock.parse_iso(at) - clock.parse_iso(task.moved_at))
     if task.status is Status.QUEUED and event.new == Status.SPAWNING:
         task.begun_at = task.begun_at or at
+        task.run_started_at = task.run_started_at or at
     if event.new in (Status.SPAWNING, Status.QUEUED):
         task.repairing = None
-    if task.distrust and event.new == Status.INTERRUPTED and task.distrust in (event.interrupt or ""):
+        if task.interrupted is not None:
+            task.ci_since = ""  # a person looked, so its checks have their time again
+    task.ci_waited = True
+    if event.new == Status.INTERRUPTED and event.cause == Cause.DISTRUST:
         task.distrust = ""  # a person was asked
+    task.interrupts += event.new == Status.INTERRUPTED
     task.state = state_after(event, at)
     task.reason, task.cause = event.reason, event.cause
     task.moved_at = at
@@ -77,12 +89,12 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
 
 
 def _answer(task: Task, interrupted: Interrupted, event: ev.TaskMoved, at: str) -> Answer:
-    intent = task.attempt.intent if task.attempt is not None else None
-    asked_by = ""
-    if intent is not None and intent.intent == "interrupt" and intent.reason == interrupted.question:
-        asked_by = "agent" if intent.request is None else "person"
     return Answer(
-        question=interrupted.question, answer=event.answer or "", at=at, how=event.reason, asked_by=asked_by
+        question=interrupted.question,
+        answer=event.answer or "",
+        at=at,
+        how=event.reason,
+        asked_by=task.asked_by,
     )
 
 
@@ -111,7 +123,10 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.limit_waits = task.voids_in_a_row = 0
     task.last_failure = None
     task.repairs = {}
+    task.repair_log = []
     task.repairing = task.applied = None
+    if event.from_stage is not None or (task.ci is not None and task.ci.state != "passed"):
+        _forget_ci(task)
     for stage_state in task.stage_states.values():
         stage_state.leftovers = ()
     if event.amended:
@@ -124,7 +139,8 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         task.signatures = {}
     task.paid_before_run = task.paid_calls
     task.usage_before_run, task.turns_before_run = task.usage, task.turns
-    task.active_s = 0.0
+    task.active_s = task.asked_s = task.waited_s = 0.0
+    task.run_started_at = None if event.is_queued else at
     task.answer = event.answer
     task.requests.setdefault(event.request, None)
     if event.sets_deadline:
@@ -167,6 +183,20 @@ def _from(task: Task, stage: str) -> list[str]:
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
     task.stages_done[event.stage] = event.attempt
     task.failures_in_a_row = 0
+    _forget_ci(task)
+
+
+def _forget_ci(task: Task) -> None:
+    """There is other work than that whose checks were looked at."""
+    task.ci, task.ci_since = None, ""
+
+
+def _ci_looked(task: Task, event: ev.CiLooked, at: str) -> None:
+    task.ci = event
+    task.ci_since = task.ci_since or at
+    task.ci_waited = False
+    task.stage_state(event.stage).chores_in_vain = 0
+    task.chore = None
 
 
 def _work_applied(task: Task, event: ev.WorkApplied, at: str) -> None:
@@ -176,8 +206,11 @@ def _work_applied(task: Task, event: ev.WorkApplied, at: str) -> None:
 
 def _taken_over(task: Task, event: ev.TakeoverStarted, at: str) -> None:
     task.takeover, task.takeover_at = event, at
+    task.takeover_count += 1
     task.takeover_ended, task.takeover_ended_at = None, ""
     task.last_number = max(task.last_number, event.attempt)
+    # No program reports what a person uses in it; a later report on the whole session includes it.
+    task.unpriced[event.attempt] = task.uncounted[event.attempt] = event.session_id
     task.requests.setdefault(event.request, None)
 
 
@@ -185,7 +218,7 @@ def _takeover_ended(task: Task, event: ev.TakeoverEnded, at: str) -> None:
     if task.open_takeover is None or task.open_takeover.attempt != event.attempt:
         return
     task.takeover_ended, task.takeover_ended_at = event, at
-    # Also of one that was lost: the agent has to know that its session and its files may have changed.
+    # Also after a lost takeover: the agent must know that its session and files may have changed.
     task.handback = event
     # The move that follows a hand-back has the request: a record that was torn before it is applied again.
     if event.how == "kept":
@@ -228,7 +261,8 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
         return
     attempt = Attempt(event)
     # A runner killed before it journalled the event leaves a gap in the numbers; it counts as an attempt.
-    task.attempt_count = event.attempt - task.chore_count
+    task.attempt_count = attempt.ordinal = event.attempt - task.chore_count - task.takeover_count
+    attempt.answered, task.new_answers = tuple(task.new_answers), []
     if all(other.is_decided for other in task.current):
         task.current = []
     task.current = [other for other in task.current if other.stage != event.stage] + [attempt]
@@ -311,15 +345,19 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
 
 
 def _price(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
-    """Note whether the cost of a call is known. A cost of the whole session covers its earlier calls."""
+    """Note whether the cost of a call is known. A report on the whole session covers what was before it."""
     if attempt.agent == "command" or event.exec_errno is not None:
         return
+    if attempt.usage_is_of_session and attempt.usage.input_tokens is not None:
+        task.uncounted = _without(task.uncounted, attempt.session_id)
     if attempt.usage.cost_usd is None:
         task.unpriced[attempt.number] = attempt.session_id
     elif attempt.usage_is_of_session:
-        task.unpriced = {
-            number: session for number, session in task.unpriced.items() if session != attempt.session_id
-        }
+        task.unpriced = _without(task.unpriced, attempt.session_id)
+
+
+def _without(numbers: dict[int, str | None], session_id: str | None) -> dict[int, str | None]:
+    return {number: session for number, session in numbers.items() if session != session_id}
 
 
 def _swept(task: Task, event: ev.AttemptSwept, at: str) -> None:
@@ -368,6 +406,8 @@ def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     stage_state.gate = event
     if event.passed:
         stage_state.repair = None
+    else:
+        task.stages_done.pop(event.stage, None)  # by the checks of its pull request
     is_reader = not any(stage.name == event.stage and stage.writes for stage in task.spec.stages)
     if is_reader and not event.passed and event.failed != "scope":
         # What the gate's commands changed must not be blamed on the next attempt.
@@ -380,6 +420,7 @@ def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
     """The stages from the one that repairs to the one that was refused are done again."""
     if event.number:
         task.repairs[event.failed_stage] = event.number
+    task.repair_log.append((at, event))
     task.repairing = event
     names = [stage.name for stage in task.spec.stages]
     if event.stage != event.failed_stage and {event.stage, event.failed_stage} <= set(names):
@@ -469,6 +510,7 @@ _FOLDS: dict[str, Any] = {
     ev.HandoffMade.type: _handed_off,
     ev.WorkspacePrepared.type: _prepared,
     ev.GateJudged.type: _gate_judged,
+    ev.CiLooked.type: _ci_looked,
     ev.CandidateEliminated.type: _eliminated,
     ev.CandidateChosen.type: _chosen,
     ev.RepairPlanned.type: _repair_planned,

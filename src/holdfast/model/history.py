@@ -20,6 +20,8 @@ class Execution(Record):
     """An attempt of an agent, or a chore."""
 
     number: int
+    #: Its number for people, who do not count chores; null for a chore.
+    ordinal: int | None = None
     attempt_id: str | None
     #: Its directory below attempts/.
     name: str
@@ -64,6 +66,8 @@ class Gate(Record):
 
     stage: str
     attempt: int
+    #: The number of the attempt for people.
+    ordinal: int | None = None
     at: str
     passed: bool
     #: The first check that failed.
@@ -107,6 +111,8 @@ class History:
         self._used: dict[int, _Used] = {}
         #: What the last attempt of a stage had reported of its whole session.
         self._of_session: dict[str, Usage] = {}
+        #: Chores and takeovers, which have numbers too.
+        self._others = 0
         self._interrupts: list[dict[str, Any]] = []
         self._is_interrupted = False
 
@@ -139,8 +145,10 @@ class History:
     def _opened(self, line: dict[str, Any]) -> None:
         number, stage, kind = int(line["attempt"]), str(line["stage"]), str(line.get("kind") or "agent")
         is_agent = kind == "agent"
+        self._others += not is_agent
         self._executions[number] = {
             "number": number,
+            "ordinal": number - self._others if is_agent else None,
             "attempt_id": line.get("attempt_id"),
             "name": dirname(number, stage, kind),
             "stage": stage,
@@ -156,6 +164,9 @@ class History:
         if line.get("mode") != "resume":
             self._of_session.pop(stage, None)
         self._used[number] = _Used(self._of_session.get(stage, Usage()))
+
+    def _taken_over(self, line: dict[str, Any]) -> None:
+        self._others += 1
 
     def _started(self, line: dict[str, Any]) -> None:
         self._executions[line["attempt"]].update(
@@ -200,6 +211,7 @@ class History:
             Gate(
                 stage=str(line["stage"]),
                 attempt=int(line["attempt"]),
+                ordinal=(self._executions.get(line["attempt"]) or {}).get("ordinal"),
                 at=str(line["at"]),
                 passed=bool(line["passed"]),
                 failed=str(line.get("failed") or ""),
@@ -232,6 +244,7 @@ class History:
 
     _BY_TYPE: ClassVar[dict[str, Any]] = {
         "attempt.opened": _opened,
+        "takeover.started": _taken_over,
         "attempt.started": _started,
         "attempt.void": _void,
         "attempt.ended": _ended,

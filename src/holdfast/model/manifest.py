@@ -12,12 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.model.events import TakeoverStarted
+    from holdfast.model.events import RepairPlanned, TakeoverStarted
+    from holdfast.model.spec import SandboxSpec
 
 SCHEMA = "holdfast.manifest/1"
 #: Answers that are shown, the last ones.
 _ANSWERS = 10
-#: Characters of the agent's last words, for lists.
+#: Repairs that are shown, the last ones.
+_REPAIRS = 10
+#: Characters of the agent's last words, for lists; and of the reason of a repair.
 _WORDS_CHARS = 200
 
 
@@ -61,6 +64,7 @@ FIELDS = frozenset((
     "stopping", "answers", "asked_s", "last_words", "progress", "finished_at", "exit_code", "exit_signal",
     "output_tail", "abandoned_at", "abandon_reason", "is_past_deadline", "concerns", "accept", "amended",
     "labels", "journal_bytes", "notes", "sandbox", "applied", "takeover", "denied_readers", "parent", "items",
+    "run_started_at", "waited_s", "repairs", "ci", "over_budget",
 ))  # fmt: skip
 
 
@@ -96,13 +100,14 @@ def _always(task: Task, packet_dir: str, observed: Observed, waiting_for: str | 
         "model": spec.model,
         "permissions": (widest := permissions.widest(task)),
         "yolo": widest == permissions.FULL,
-        "sandbox": {"network": spec.sandbox.network} if spec.sandbox is not None else None,
+        "sandbox": _sandbox(spec.sandbox),
         "project_dir": spec.project_dir,
         "session_name": f"holdfast-{spec.task_id}",
         "session_id": task.session_id,
-        "pid": started.pid if started is not None and ended is None else 0,
+        "pid": started.pid if started is not None and ended is None else None,
         "tmpdir": packet_dir,
         "started_at": task.created_at,
+        "run_started_at": task.run_started_at,
         "status": task.status,
         "status_reason": task.reason,
         "status_cause": task.cause,
@@ -117,6 +122,7 @@ def _always(task: Task, packet_dir: str, observed: Observed, waiting_for: str | 
         "last_progress_at": observed.last_progress_at,
         "deadline_at": observed.deadline_at,
         "active_s": round(task.active_s, 3),
+        "waited_s": round(task.waited_s, 3),
         "heartbeat": {
             "last_check": observed.last_checked_at,
             "message_count": task.messages,
@@ -127,6 +133,7 @@ def _always(task: Task, packet_dir: str, observed: Observed, waiting_for: str | 
             "output_tokens": usage.output_tokens,
             "cost_usd": usage.cost_usd,
             "unpriced_calls": len(task.unpriced),
+            **({"uncounted_takeovers": len(task.uncounted)} if task.uncounted else {}),
         },
         "paid_calls": task.paid_calls,
         "denied": [denial.to_json() for denial in permissions.denials(task)],
@@ -144,6 +151,8 @@ def _if_present(task: Task, observed: Observed, waiting_for: str | None) -> dict
     fields: dict[str, Any] = {}
     if found := concerns.of_task(task):
         fields["concerns"] = [concern.to_json() for concern in found]
+    if task.status is Status.COMPLETED and (over := task.over_budget):
+        fields["over_budget"] = over  # otherwise it was stopped for it, which is its reason
     if spec.quality is not None and spec.quality.accept:
         fields["accept"] = len(spec.quality.accept)
     if readers := permissions.denied_readers(task):
@@ -170,11 +179,36 @@ def _if_present(task: Task, observed: Observed, waiting_for: str | None) -> dict
         fields["asked_s"] = round(task.asked_s, 3)
     if task.answers:
         fields["answers"] = [answer.to_json() for answer in task.answers[-_ANSWERS:]]
+    if task.repair_log:
+        fields["repairs"] = [_repair(at, repair) for at, repair in task.repair_log[-_REPAIRS:]]
+    if task.ci is not None:
+        fields["ci"] = {
+            "state": task.ci.state,
+            "pull_request": task.ci.pull_request,
+            "commit": task.ci.commit,
+        }
     if stopping := _stopping(task):
         fields["stopping"] = stopping
     if task.begun_at is not None:
         fields["begun_at"] = task.begun_at
     return fields
+
+
+def _sandbox(sandbox: SandboxSpec | None) -> dict[str, Any] | None:
+    if sandbox is None:
+        return None
+    hosts = {"hosts": ",".join(sandbox.hosts)} if sandbox.hosts else {}
+    return {"network": sandbox.network, **hosts}
+
+
+def _repair(at: str, repair: RepairPlanned) -> dict[str, Any]:
+    reason = " ".join("; ".join(repair.reasons).split())
+    return {
+        "stage": repair.stage,
+        "failed_stage": repair.failed_stage,
+        "at": at,
+        "reason": reason[:_WORDS_CHARS],
+    }
 
 
 def _at_end(task: Task, observed: Observed) -> dict[str, Any]:
@@ -223,6 +257,7 @@ def _interrupt(task: Task) -> dict[str, Any] | None:
         # Removing it resumes the task.
         "file": "state/interrupt-request.txt" if interrupted.is_marked else None,
         "approval": interrupted.approval,
+        "asked_by": task.asked_by,
     }
 
 
@@ -285,6 +320,8 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
     }
     if gate_result is not None and gate_result.decision:
         shown["decision"] = gate_result.decision
+    if gate_result is not None and gate_result.passed_before:
+        shown["passed_before"] = True
     if task.chosen is not None and task.chosen.chosen == name:
         shown["is_chosen"] = True
     if gate_result is not None and gate_result.findings:
@@ -312,7 +349,7 @@ def current_session(task: Task, shown: dict[str, Any]) -> dict[str, Any]:
             "id": str(task.spec.work.get("id") or task.spec.task_id),
             "details": str(task.spec.work.get("details") or task.spec.goal),
         },
-        "pid": started.pid if started else 0,
+        "pid": started.pid if started else None,
         "exit_code": ended.exit_code if ended else None,
         "ended_at": ended.noticed_at if ended else None,
         "logs": {"stdout": f"{folder}/stdout.log", "stderr": f"{folder}/stderr.log", "transcript": None},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model.analysis import Analysis
+from holdfast.model.elapsed import began_at, elapsed_s
 from holdfast.model.status import ENDS
 
 TYPE_CHECKING = False
@@ -42,6 +43,7 @@ def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
             "output_tokens": usage.get("output_tokens"),
             "cost_usd": usage.get("cost_usd"),
             "unpriced_calls": usage.get("unpriced_calls") or 0,
+            **_uncounted(usage.get("uncounted_takeovers") or 0),
             "paid_calls": manifest.get("paid_calls") or 0,
         },
         "tool_usage": {
@@ -89,12 +91,18 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "cost_unknown_of": len(chosen) - len(costs),
             #: Calls with unknown cost, also of tasks whose cost is known in part.
             "unpriced_calls": sum(task["api_usage"].get("unpriced_calls") or 0 for task in chosen),
+            **_uncounted(sum(task["api_usage"].get("uncounted_takeovers") or 0 for task in chosen)),
         },
         "tool_usage": {
             "total": sum(tools.values()),
             "breakdown": dict(sorted(tools.items(), key=lambda item: (-item[1], item[0]))),
         },
     }
+
+
+def _uncounted(takeovers: int) -> dict[str, int]:
+    """Takeovers whose tokens were not reported; absent if there are none."""
+    return {"uncounted_takeovers": takeovers} if takeovers else {}
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
@@ -104,10 +112,11 @@ def _total(counts: Iterable[int | None]) -> int | None:
 
 
 def _duration_s(manifest: dict[str, Any]) -> float | None:
-    """Time from start to end, without the time in the queue."""
-    begun = manifest.get("begun_at") or manifest.get("started_at")
+    """Time of its last run, from start to end, without waits."""
     try:
-        return round(max(0.0, clock.parse_iso(manifest["finished_at"]) - clock.parse_iso(str(begun))), 3)
+        if began_at(manifest) is None:
+            return None
+        return round(elapsed_s(manifest, clock.parse_iso(manifest["finished_at"])), 3)
     except (KeyError, ValueError, AttributeError, TypeError):
         return None
 

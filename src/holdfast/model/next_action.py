@@ -340,9 +340,35 @@ def _interrupted(facts: TaskFacts) -> NextAction:
         return _filled("approve", facts, f"stage {facts.approval} waits for approval")
     if facts.remedy:
         return _failed(facts)
+    if facts.cause in _OF_LIMIT:
+        return _filled(_OF_LIMIT[facts.cause], facts, "")
     if facts.question and facts.cause != Cause.DOWN:
         return _filled("answer", facts, facts.question)
     return _filled("resume", facts, facts.reason or "it was interrupted")
+
+
+#: What helps at a limit.
+_OF_LIMIT: dict[str, str] = {
+    Cause.BUDGET: "raise_budget",
+    Cause.TIMEOUT: "raise_time",
+    Cause.OUTPUT: "resume",
+}
+
+#: What an interrupted task needs, in a word for lists, by the name of its next action.
+_NEEDS: dict[str, str] = {
+    "answer": "question",
+    "approve": "approval",
+    "login": "login",
+    "raise_budget": "budget",
+    "raise_time": "time",
+    "resume": "stopped",
+}
+
+
+def need(action: str) -> str:
+    """What an interrupted task needs, in a word, by the name of its next action: the same in every view.
+    `failure` if the cause has no word of its own."""
+    return _NEEDS.get(action, "failure")
 
 
 def _queued(facts: TaskFacts) -> NextAction:

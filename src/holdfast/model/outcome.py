@@ -52,7 +52,7 @@ RESUMABLE = frozenset(
 
 
 def unannounced_wait_s(waits: int) -> float:
-    """How long to wait for a limit whose end nobody announced: 1, 2, 4 … minutes, an hour at most.
+    """How long to wait for a limit without an announced end: 1, 2, 4 … minutes, an hour at most.
 
     `waits` is the number of attempts in a row that ended at a limit.
     """

@@ -7,6 +7,7 @@ import re
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
+from holdfast.model.outcome import DENIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +25,21 @@ def plain(line: str) -> str:
     return line if line.isprintable() else _CONTROL.sub("", line)
 
 
-def mark(execution: Execution, *, has_stages: bool) -> str:
-    """The separator line before the output of an attempt or chore."""
-    is_attempt = isinstance(execution, Attempt)
-    stage = f"{execution.stage}, " if has_stages or not is_attempt else ""
-    return f"--- attempt {execution.number} ({stage}{execution.mode if is_attempt else execution.kind}) ---"
+def marks(execution: Execution, *, has_stages: bool) -> list[str]:
+    """The separator lines before the output of an attempt or chore: what people were asked and answered
+    before it, and what it is."""
+    if not isinstance(execution, Attempt):
+        return [f"--- holdfast step ({execution.stage}, {execution.kind}) ---"]
+    stage = f"{execution.stage}, " if has_stages else ""
+    lines: list[str] = []
+    for each in execution.answered:
+        answer = f": {_one_line(each.answer)}" if each.answer else ", no message"
+        lines += [f"--- interrupted: {_one_line(each.question)} ---", f"--- {each.how}{answer} ---"]
+    return [*lines, f"--- attempt {execution.ordinal} ({stage}{execution.mode}) ---"]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(plain(text.replace("\n", " ")).split())
 
 
 def lines(event: ev.AgentEvent) -> list[str]:
@@ -69,6 +80,8 @@ def _progress(event: ev.AgentProgress) -> list[str]:
 
 
 def _error(event: ev.AgentError) -> list[str]:
+    if event.kind == DENIED:
+        return [f"[tools denied] {event.message.removeprefix('denied: ')}"]
     return [f"[error: {event.kind}] {event.message}"]
 
 
@@ -76,7 +89,11 @@ def _result(event: ev.AgentResult) -> list[str]:
     # Some programs call the result of a failed call `success`, and its text says what failed.
     if event.is_error and event.subtype in ("", "success"):
         return [f"[result: error]{' ' + event.text if event.text else ''}"]
-    return [f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"]
+    line = f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"
+    if not event.is_new:
+        return [line]
+    # An error is one line, because the last line of a log explains a failure.
+    return [f"{line} {event.text}"] if event.is_error else [*event.text.splitlines(), line]
 
 
 _FORMATTERS: dict[type[ev.AgentEvent], Any] = {

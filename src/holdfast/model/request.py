@@ -8,19 +8,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-REQUESTS = (
-    "start",
-    "stop",
-    "interrupt",
-    "resume",
-    "retry",
-    "approve",
-    "reject",
-    "done",
-    "applied",
-    "takeover",
-    "handback",
-)
+
+class Verb(Record):
+    """What holds for every request with this verb."""
+
+    #: The task runs afterwards.
+    lets_run: bool = False
+    #: It answers a question: interrupt files are put aside.
+    answers: bool = False
+    #: Refused while a person has the session.
+    waits_for_handback: bool = False
+    #: An agent may not ask it of its own task, or of one that started it.
+    for_persons: bool = False
+
+
+REQUESTS = {
+    "start": Verb(),
+    "stop": Verb(waits_for_handback=True, for_persons=True),
+    "interrupt": Verb(),
+    "resume": Verb(lets_run=True, answers=True, waits_for_handback=True, for_persons=True),
+    "retry": Verb(lets_run=True, answers=True),
+    "approve": Verb(lets_run=True, answers=True, waits_for_handback=True, for_persons=True),
+    "reject": Verb(waits_for_handback=True, for_persons=True),
+    "done": Verb(for_persons=True),
+    "applied": Verb(),
+    "takeover": Verb(lets_run=True, waits_for_handback=True, for_persons=True),
+    "handback": Verb(lets_run=True, for_persons=True),
+}
+_UNKNOWN = Verb()
+
+
+def rules(verb: str) -> Verb:
+    """The row of a verb; for one that does not exist, a row that allows nothing."""
+    return REQUESTS.get(verb, _UNKNOWN)
 
 
 class Request(Record):

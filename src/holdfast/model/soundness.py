@@ -40,6 +40,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "applied": _TABLE,
     "labels": _TABLE,
     "stopping": _TABLE,
+    "ci": _TABLE,
     "stages": (list,),
     "concerns": (list,),
     "denied": (list,),
@@ -48,9 +49,11 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "notes": (list,),
     "amended": (list,),
     "items": (list,),
+    "repairs": (list,),
     "paid_calls": _NUMBER,
     "accept": _NUMBER,
     "asked_s": _NUMBER,
+    "waited_s": _NUMBER,
     "journal_bytes": _NUMBER,
     "exit_signal": _NUMBER,
     "permissions": _TEXT,
@@ -60,11 +63,22 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "waiting_for": _TEXT,
     "parent": _TEXT,
     "last_words": _TEXT,
+    "over_budget": _TEXT,
     "output_tail": _TEXT,
     "abandon_reason": _TEXT,
 }
 #: Tables of plain values, and lists of texts.
-_PLAIN_TABLES = ("interrupt", "progress", "runner", "heartbeat", "sandbox", "applied", "labels", "stopping")
+_PLAIN_TABLES = (
+    "interrupt",
+    "progress",
+    "runner",
+    "heartbeat",
+    "sandbox",
+    "applied",
+    "labels",
+    "stopping",
+    "ci",
+)
 _TEXT_LISTS = ("denied_readers", "notes", "items")
 #: Lists of tables, with the texts and times that each has, and what else may be in it.
 _ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[type, ...]]] = {
@@ -72,47 +86,72 @@ _ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[type, ...]]] = {
     "concerns": (("stage", "text"), (), (str, int, float, type(None), list, dict)),
     "denied": (("stage", "tools", "allow"), (), (str,)),
     "answers": (("question", "answer", "how"), ("at",), (str,)),
+    "repairs": (("stage", "failed_stage", "reason"), ("at",), (str,)),
 }
 _TIMES = (
     "finished_at", "begun_at", "wake_at", "last_progress_at", "last_checked_at", "deadline_at",
-    "status_updated_at", "abandoned_at",
+    "status_updated_at", "abandoned_at", "run_started_at",
 )  # fmt: skip
 #: Values in the tables above.
 _NUMBERS = (int, float, _NONE)
 _PLAIN = (str, *_NUMBERS)
 
 
+#: The kinds of every field that has some, null included: one look per field of a manifest.
+_KINDS: dict[str, tuple[type, ...]] = {
+    **{name: (*kinds, _NONE) for name, kinds in _OPTIONAL.items()},
+    **dict.fromkeys(_TIMES, (str, _NONE)),
+    **_NEVER_NULL,
+    **_REQUIRED,
+}
+
+
 def is_sound(manifest: dict[str, Any]) -> bool:
-    """Whether every reader can use a manifest."""
-    get = manifest.get
-    return (
+    """Whether every reader can use a manifest. Written for speed: a rebuilt index asks it of each task."""
+    get, kinds = manifest.get, _KINDS.get
+    if not (
         isinstance(get("status"), str)  # a list cannot be looked up
-        and get("status") in _STATUSES
+        and manifest["status"] in _STATUSES
         and is_time(get("started_at"))
-        and all(isinstance(get(name), kinds) for name, kinds in _REQUIRED.items())
-        and all(name not in manifest or isinstance(get(name), kinds) for name, kinds in _NEVER_NULL.items())
-        and all((value := get(name)) is None or isinstance(value, kinds) for name, kinds in _OPTIONAL.items())
-        and all((value := get(name)) is None or is_time(value) for name in _TIMES)
-        and _has_only(get("usage"), _NUMBERS)
+        and "agent" in manifest
+    ):
+        return False
+    for name, value in manifest.items():
+        if not isinstance(value, kinds(name, object)):
+            return False
+    for name in _TIMES:
+        if (value := get(name)) is not None and not is_time(value):
+            return False
+    for name in _PLAIN_TABLES:
+        if (value := get(name)) and not _has_only(value, _PLAIN):
+            return False
+    for name in _TEXT_LISTS:
+        if (value := get(name)) and not all(isinstance(each, str) for each in value):
+            return False
+    for name, shape in _ROWS.items():
+        if (value := get(name)) and not all(_is_row(each, *shape) for each in value):
+            return False
+    return (
+        _has_only(get("usage"), _NUMBERS)
         and (not get("interrupt") or is_time(manifest["interrupt"].get("timestamp")))
-        and all(_has_only(get(name), _PLAIN) for name in _PLAIN_TABLES)
-        and all(isinstance(each, str) for name in _TEXT_LISTS for each in get(name) or ())
         and all(isinstance(each, dict) for each in get("amended") or ())
-        and all(_is_row(each, *shape) for name, shape in _ROWS.items() for each in get(name) or ())
     )
 
 
 def _has_only(table: dict[str, Any] | None, kinds: tuple[type, ...]) -> bool:
-    return not table or all(isinstance(value, kinds) for value in table.values())
+    if table:
+        for value in table.values():
+            if not isinstance(value, kinds):
+                return False
+    return True
 
 
 def _is_row(value: Any, texts: tuple[str, ...], times: tuple[str, ...], kinds: tuple[type, ...]) -> bool:
     table: dict[str, Any] = value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    return (
-        all(isinstance(table.get(name), str) for name in texts)
-        and all(is_time(table.get(name)) for name in times)
-        and _has_only(table, kinds)
-    )
+    for name in texts:
+        if not isinstance(table.get(name), str):
+            return False
+    return _has_only(table, kinds) and all(is_time(table.get(name)) for name in times)
 
 
 def is_time(value: object) -> bool:
@@ -121,7 +160,7 @@ def is_time(value: object) -> bool:
         isinstance(value, str)
         and len(value) == 24
         and value.isascii()
-        and value.translate(_DIGITS) == "0000-00-00T00:00:00.000Z"
+        and value.encode().translate(_DIGITS) == b"0000-00-00T00:00:00.000Z"
         and value[:4] >= "1970"
         and "01" <= value[5:7] <= "12"
         and "01" <= value[8:10] <= "31"
@@ -131,4 +170,5 @@ def is_time(value: object) -> bool:
     )
 
 
-_DIGITS = str.maketrans("123456789", "000000000")
+#: Of bytes: that of a text takes six times as long.
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")

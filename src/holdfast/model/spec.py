@@ -101,8 +101,18 @@ class PipelineSpec(Record):
     acceptance_clean: bool = True
     #: The worst severity of a finding with which a review passes its gate; empty: findings fail nothing.
     max_severity: str = ""
+    #: The gate after the last stage: a pull request whose checks must pass, as `draft` or `ready`; empty: no
+    #: such gate.
+    ci: str = ""
+    #: How long its checks may take.
+    ci_timeout_s: float = 3600.0
+    #: The remote, and its address when the task was created: nothing is pushed to another one.
+    ci_remote: str = ""
+    ci_url: str = ""
+    #: The branch to merge into; empty: the default of the forge.
+    ci_base: str = ""
     #: How often work that its gate refused goes back to an agent, and the stage to which it goes if the
-    #: acceptance failed; null: the last stage before it that writes.
+    #: acceptance or the checks of a pull request failed; null: the last stage before it that writes.
     repair_times: int = 0
     repair_to: str | None = None
     #: Retries per failure signature.
@@ -182,6 +192,8 @@ class SandboxSpec(Record):
 
     #: Whether they have network.
     network: bool = True
+    #: Without network: the hosts that they reach through a proxy (`api.example.com`, `*.example.com:8443`).
+    hosts: tuple[str, ...] = ()
 
 
 class PlanItem(Record):
@@ -246,6 +258,9 @@ class TaskSpec(Record):
     env: tuple[str, ...] = ()
     #: A file with more variables; `retry` reads it again.
     env_file: str | None = None
+    #: A digest of its variables: in a project, an agent can change them. Empty without any, and in tasks of
+    #: older versions.
+    env_file_sha256: str = ""
     #: What the project brought and the user trusted: `by` (`holdfast trust` or `--trust-project`), `project`,
     #: `parts` (file → digest), and `env_file` (the SHA-256 of the project's environment file). The same of a
     #: packet or work item inside a repository is in `packet` or `items`.

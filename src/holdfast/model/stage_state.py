@@ -25,7 +25,7 @@ class StageState:
         self.needs_fresh_session = False
         #: Attempts that exceeded the model's context.
         self.overflows = 0
-        #: Attempts in a row without success or health whose end nobody saw.
+        #: Attempts in a row, without success or a sign of health, whose exit status is unknown.
         self.lost_in_a_row = 0
         self.workspace: ev.WorkspacePrepared | None = None
         #: Result of the repository's checks before the work.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from holdfast.errors import InvalidMove
+from holdfast.model.names import Names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-class Status(StrEnum):
+class Status(Names):
     """What a task is doing."""
 
     QUEUED = "queued"
@@ -81,13 +80,19 @@ PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
 DOWN_COMMAND = "holdfast down --now"
 
 
-class Cause(StrEnum):
-    """Why a task was stopped, where a decision depends on it. `reason` is the same for people."""
+class Cause(Names):
+    """Why a task was stopped, where a decision depends on it. `reason` is the same as text."""
 
     #: A failure: `last_failure.json` says what helps.
     FAILURE = "failure"
     #: The home went down: there is no question, and the task can just continue.
     DOWN = "down"
+    #: Somebody else wrote to the journal, and a person is asked about it.
+    DISTRUST = "distrust"
+    #: A limit stopped it, and nothing was asked: its budget, the time of an attempt, its output.
+    BUDGET = "budget"
+    TIMEOUT = "timeout"
+    OUTPUT = "output"
 
 
 #: Exit status of a command that waits for the task.
@@ -101,15 +106,20 @@ EXIT_STATUS: dict[Status, int] = {
 }
 
 
+def has_concerns(manifest: dict[str, Any]) -> bool:
+    """Whether a person must look at a task although it is completed."""
+    return any(map(manifest.get, ("concerns", "denied", "over_budget")))
+
+
 def exit_status(manifest: dict[str, Any]) -> int:
     """Exit status of a command that waited for this task.
 
-    A task that a person must look at counts as interrupted: it is completed with concerns or although tools
-    were denied, held in the queue, or without a runner.
+    A task that a person must look at counts as interrupted: it is completed with concerns, although tools
+    were denied or over its budget, held in the queue, or without a runner.
     """
     status = Status(manifest["status"])
     needs_person = EXIT_STATUS[_S.INTERRUPTED]
-    if status is _S.COMPLETED and (manifest.get("concerns") or manifest.get("denied")):
+    if status is _S.COMPLETED and has_concerns(manifest):
         return needs_person
     return EXIT_STATUS.get(status, needs_person)
 

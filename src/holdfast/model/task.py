@@ -13,6 +13,7 @@ from holdfast.model.state import Answer, Ended, Interrupted, State, Waiting
 from holdfast.model.status import ENDS, Status
 from holdfast.model.usage import Usage
 from holdfast.model.usage import budget_reached as budget_reached_by
+from holdfast.model.usage import over_budget as over_budget_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +38,14 @@ class Task:
         self.answer: str | None = None
         #: Interrupts that a person ended, the last one last.
         self.answers: list[Answer] = []
-        #: How long it has waited for people.
+        #: Those that no attempt has got yet.
+        self.new_answers: list[Answer] = []
+        #: When its run began to work; null while that waits in the queue.
+        self.run_started_at: str | None = None
+        #: How long it has waited in this run: for people; and for limits, before retries, and in the queue
+        #: after its start.
         self.asked_s = 0.0
+        self.waited_s = 0.0
         self.run = 1
         self.deadline_s: float | None = None
         #: The permission profile that a `retry` set.
@@ -47,6 +54,7 @@ class Task:
         self.applied: ev.WorkApplied | None = None
         #: The last takeover of a session by a person: when it began, how and when it ended (null: not yet).
         self.takeover: ev.TakeoverStarted | None = None
+        self.takeover_count = 0
         self.takeover_at = ""
         self.takeover_ended: ev.TakeoverEnded | None = None
         self.takeover_ended_at = ""
@@ -75,11 +83,18 @@ class Task:
         self.paid_before_run = 0
         #: How often a person resumed it after it used up its paid calls; each time grants the budget again.
         self.grants = 0
+        #: The last look at the checks of its pull request, of the work as it is now.
+        self.ci: ev.CiLooked | None = None
+        #: When the first of these looks was, and whether the task has waited since the last one.
+        self.ci_since = ""
+        self.ci_waited = False
         #: Failures by signature: count, class, first_seen, last_seen.
         self.signatures: dict[str, dict[str, Any]] = {}
         self.last_failure: ev.FailureTriaged | None = None
         #: Repairs in this run, by the stage whose gate refused the work.
         self.repairs: dict[str, int] = {}
+        #: All repairs of this run, and when each was planned.
+        self.repair_log: list[tuple[str, ev.RepairPlanned]] = []
         #: The repair that is journalled, while the move that follows it is not.
         self.repairing: ev.RepairPlanned | None = None
         #: Its number among the tasks that the keeper started; 0 for a task that was not queued.
@@ -103,13 +118,17 @@ class Task:
         self.usage = Usage()
         #: Usage of each session at the end of its last attempt, for programs that report usage per session.
         self.session_usage: dict[str, Usage] = {}
-        #: Ended attempts whose cost nobody reported, and their sessions.
+        #: Ended attempts and takeovers whose cost was not reported, and their sessions.
         self.unpriced: dict[int, str | None] = {}
+        #: Takeovers whose tokens were not reported, and their sessions.
+        self.uncounted: dict[int, str | None] = {}
         self.messages = 0
         self.tool_calls = 0
         #: The current session's to-do list, and when it was reported.
         self.progress: ev.AgentProgress | None = None
         self.progress_at = ""
+        #: How often it was interrupted; the number of the last interrupt.
+        self.interrupts = 0
         self.requests: dict[str, ev.RequestApplied | ev.RequestRefused | None] = {}
         self.runner_crashes = 0
         self.runner: ev.RunnerStarted | None = None
@@ -163,6 +182,14 @@ class Task:
     def is_past_work(self) -> bool:
         """Whether a task that is completing has no gate and no stage left."""
         return self.chore is None and self.spec.pipeline is None and self.spec.quality is None
+
+    @property
+    def awaits_ci(self) -> bool:
+        """Whether its stages are done, and the checks of its pull request have yet to pass."""
+        pipeline = self.spec.pipeline
+        if pipeline is None or not pipeline.ci or self.stage is not None:
+            return False
+        return self.ci is None or self.ci.state != "passed"
 
     # ── its stages ──
 
@@ -220,7 +247,7 @@ class Task:
         return prepared.path if prepared is not None else self.spec.project_dir
 
     def has_own_worktree(self, stage: str) -> bool:
-        """Whether a stage works in a worktree of its own: a candidate that was not chosen."""
+        """Whether a stage has its own worktree: a candidate that was not chosen."""
         spec = self.stage_spec(stage)
         is_candidate = spec is not None and spec.candidate > 0
         return is_candidate and (self.chosen is None or self.chosen.chosen != stage)
@@ -288,6 +315,15 @@ class Task:
                 return attempt
         return None
 
+    @property
+    def asked_by(self) -> str:
+        """Who interrupted it, as in `Answer.asked_by`."""
+        intent = self.attempt.intent if self.attempt is not None else None
+        question = self.interrupted.question if self.interrupted is not None else None
+        if intent is None or intent.intent != "interrupt" or intent.reason != question:
+            return ""
+        return "agent" if intent.request is None else "person"
+
     # ── its budgets ──
 
     @property
@@ -305,6 +341,11 @@ class Task:
     def budget_reached(self) -> str | None:
         """The budget of money, tokens or turns that is used up, as a sentence; null if none is."""
         return budget_reached_by(self.run_usage, self.run_turns, self.spec.limits)
+
+    @property
+    def over_budget(self) -> str:
+        """`$5.00 of $1.00`, if it used more than its budget; empty if not."""
+        return over_budget_by(self.run_usage, self.spec.limits)
 
     @property
     def has_reached_any_budget(self) -> bool:

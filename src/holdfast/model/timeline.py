@@ -26,6 +26,8 @@ class Timeline:
         self.spans: list[dict[str, Any]] = []
         self.marks: list[dict[str, Any]] = []
         self._state: dict[str, Any] | None = None
+        #: Chores and takeovers, which have numbers too.
+        self._others = 0
         #: Open attempts and chores, by number.
         self._open: dict[int, dict[str, Any]] = {}
         #: When the last attempt of a stage ended: its process, as far as that was measured.
@@ -36,6 +38,10 @@ class Timeline:
         self._silent_s: dict[int, Any] = {}
         #: How long the gate of a stage took.
         self._gate_s: dict[str, Any] = {}
+        #: The mark of a question without an answer so far.
+        self._question: dict[str, Any] | None = None
+        #: The takeover that has not ended.
+        self._takeover: dict[str, Any] | None = None
         self._has_runner = False
         self._last_at = ""
 
@@ -59,7 +65,15 @@ class Timeline:
         self._enter(line.get("status"), at, "")
 
     def _moved(self, line: dict[str, Any], at: str) -> None:
-        self._enter(line["new"], at, line.get("interrupt") or line.get("reason") or "")
+        reason = line.get("interrupt") or line.get("reason") or ""
+        if self._question is not None:
+            self._question["answered_s"] = _seconds(self._question["at"], at)
+            self._question = None
+        self._enter(line["new"], at, reason)
+        if line["new"] == "interrupted" and line.get("cause") != "down":
+            self._question = self._mark(
+                "question", at, detail=reason, approval=line.get("approval"), answered_s=None
+            )
 
     def _reopened(self, line: dict[str, Any], at: str) -> None:
         self._enter("queued" if line.get("is_queued") else "", at, "")
@@ -76,6 +90,9 @@ class Timeline:
         kind = line.get("kind") or "agent"
         number, stage = int(line["attempt"]), str(line["stage"])
         what = {"agent": line.get("agent"), "mode": line.get("mode")} if kind == "agent" else {"chore": kind}
+        self._others += kind != "agent"
+        if kind == "agent":
+            what["ordinal"] = number - self._others
         span = self._span("attempt" if kind == "agent" else "chore", at, stage=stage, attempt=number, **what)
         self._open[number] = span
         if kind == "agent" and line.get("mode") in ("resume", "briefing"):
@@ -168,12 +185,21 @@ class Timeline:
         self._mark("request", at, verb=line.get("verb"), by=line.get("by"), refused=refused)
 
     def _taken(self, line: dict[str, Any], at: str) -> None:
-        self._mark("takeover", at, stage=line.get("stage"), by=line.get("by"), how="began")
+        number, by = int(line["attempt"]), str(line.get("by") or "")
+        self._others += 1
+        self._takeover = self._span(
+            "takeover", at, stage=str(line["stage"]), attempt=number, agent=line.get("agent"), by=by
+        )
+        self._mark("takeover", at, stage=line.get("stage"), by=by, how="began")
 
     def _given_back(self, line: dict[str, Any], at: str) -> None:
-        self._mark(
-            "takeover", at, stage=None, by=line.get("by"), how=line.get("how"), files=line.get("files")
-        )
+        how, files, by = line.get("how"), line.get("files"), line.get("by")
+        span, self._takeover = self._takeover, None
+        if span is not None:
+            _end(span, at)
+            span.update(outcome=how, files=files)
+            by = by or span["by"]  # the end of a lost takeover has no sender
+        self._mark("takeover", at, stage=span and span["stage"], by=by, how=how, files=files)
 
     def _span(self, kind: str, at: str, **facts: Any) -> dict[str, Any]:
         span = {"kind": kind, "begin": at, "end": None, "seconds": None, **facts}

@@ -48,6 +48,17 @@ def budget_reached(usage: Usage, turns: int, limits: Limits) -> str | None:
     return None
 
 
+def over_budget(usage: Usage, limits: Limits) -> str:
+    """`$5.00 of $1.00`, if more was used than the budget: some programs report it only with their result."""
+    found: list[str] = []
+    if limits.budget_usd is not None and usage.cost_usd is not None and usage.cost_usd > limits.budget_usd:
+        found.append(f"${usage.cost_usd:.2f} of ${limits.budget_usd:.2f}")
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    if limits.budget_tokens is not None and tokens > limits.budget_tokens:
+        found.append(f"{tokens} of {limits.budget_tokens} tokens")
+    return ", ".join(found)
+
+
 def _subtract(left: Any, right: Any) -> Any:
     return left if left is None or right is None else max(0, left - right)
 

@@ -1,6 +1,8 @@
 """`python -m holdfast.notify FILE`: deliver one notice and unlink it, or write the error into it.
 
-Run by the keeper.
+`python -m holdfast.notify --replies SERVER [TOKEN_ENV]`: read replies to notices until none is awaited.
+
+Both are run by the keeper.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ import signal
 import sys
 
 from holdfast import recorder
-from holdfast.errors import HoldfastError, NotPossible
-from holdfast.notify import registry
-from holdfast.store import atomic, trust
+from holdfast.errors import HoldfastError
+from holdfast.notify import own_rules, registry
+from holdfast.store import atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ LIMIT_S = 30
 
 def main(argv: list[str]) -> int:
     """Returns 0 if delivered; 1 if not, and then the error is in the notice."""
+    if argv[:1] == ["--replies"] and 2 <= len(argv) <= 3:
+        from holdfast.notify import reply_listener
+
+        recorder.set_name("holdfast-reply")
+        return reply_listener.main(*argv[1:])
     if len(argv) != 1:
         print("usage: python -m holdfast.notify FILE", file=sys.stderr)
         return 2
@@ -36,7 +43,7 @@ def main(argv: list[str]) -> int:
     _limit(path, notice)
     rule: dict[str, Any] = notice.get("rule") or {}
     try:
-        _check_rule(rule)
+        own_rules.check(rule)
         registry.notifier(str(rule.get("to")))(_shown(notice), rule)
     except Exception as error:  # third-party code; the error is in the notice, and `status` shows it
         signal.alarm(0)
@@ -49,23 +56,6 @@ def main(argv: list[str]) -> int:
     signal.alarm(0)
     atomic.remove(path)
     return 0
-
-
-def _check_rule(rule: dict[str, Any]) -> None:
-    """A rule can run a command, and an agent can write in the outbox: it must be one of the user's rules.
-
-    While the settings cannot be read, the previous rules stay in effect.
-    """
-    from holdfast.config import settings
-
-    try:
-        is_mine = rule in settings.notify_rules()
-    except HoldfastError:
-        if not trust.is_rule(rule):
-            raise
-        return
-    if not is_mine:
-        raise NotPossible("its rule is not one of yours (any more)", hint="'holdfast config show'")
 
 
 def _shown(notice: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 `post` is fire and forget: an error such as a full disk loses the notice and nothing else. A notice that must
 follow a file (`after`: the task's done marker) is posted before that file is written and waits for it. So
-nobody is notified too early, and a kill in between loses nothing. A notice whose rule is null was posted
+no notice is sent too early, and a kill in between loses none. A notice whose rule is null was posted
 while the rules were unreadable: the keeper assigns the rules later.
 """
 
@@ -14,7 +14,7 @@ from holdfast import clock, ids
 from holdfast.errors import HoldfastError
 from holdfast.notify import rules as notify_rules
 from holdfast.packet import inbox
-from holdfast.store import atomic
+from holdfast.store import atomic, no_links
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -96,7 +96,9 @@ def _leave(home: Home, notice: dict[str, Any], rule: dict[str, Any] | None) -> N
 
 
 def names(home: Home) -> list[str]:
-    """File names of the pending notices, oldest first."""
+    """File names of the pending notices, oldest first. None behind a link: they would be removed."""
+    if not no_links.is_directory(home.outbox):
+        return []
     try:
         return sorted(
             name

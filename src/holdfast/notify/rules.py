@@ -41,6 +41,9 @@ def label(rule: dict[str, Any]) -> str:
         url = str(rule.get("url") or "")
         host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
         return f"webhook {host or rule.get('url_env', '')}".rstrip()
+    if to == "ntfy":
+        # Not the topic: on a public server, it is a password.
+        return f"ntfy {str(rule.get('server') or '').partition('://')[2]}".rstrip()
     return to
 
 

@@ -11,7 +11,7 @@ import os
 from holdfast.errors import LockHeld, NotPossible
 from holdfast.model.status import ENDS
 from holdfast.packet import inbox, load
-from holdfast.store import atomic, audit, index
+from holdfast.store import atomic, audit, index, no_links
 from holdfast.store import lock as locks
 from holdfast.store.directories import remove_tree, walk
 from holdfast.store.layout import AttemptDir, Packet
@@ -39,7 +39,7 @@ def archive(packet: Packet) -> Packet:
     home = packet.home
     target = home.archived(packet.task_id)
     check_ended(packet)
-    if os.path.lexists(target.path):
+    if no_links.is_directory(home.archive) and os.path.lexists(target.path):
         raise NotPossible(f"the archive already has a task {packet.task_id}", hint=f"see {target.path}")
     try:
         lock = locks.acquire(packet.runner_lock, role="archiver", within_s=_LEAVE_S)

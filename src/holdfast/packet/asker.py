@@ -1,7 +1,7 @@
 """Who is asking: a person (or their script), or an agent inside an attempt.
 
 The processes above this one tell it: the recorder of an attempt has the attempt's lock open, the runner that
-of its task, and both adopt what an agent detaches. An environment can be copied or emptied by anybody, so it
+of its task, and both adopt what an agent detaches. Any process can copy or empty an environment, so it
 proves nothing. (What an agent of the same user can still do is in docs/security.md.)
 """
 
@@ -11,14 +11,18 @@ import os
 
 from holdfast.errors import ForPersons, HoldfastError
 from holdfast.model.record import Record
+from holdfast.model.request import REQUESTS
 from holdfast.packet import load
 from holdfast.store import audit, process
 from holdfast.store.layout import Home, Packet, is_our_lock
 
 #: What an agent may not ask of its own task, or of one that started it: a person decides.
-FOR_PERSONS = frozenset({"approve", "reject", "resume", "stop", "retry", "takeover", "handback"})
-#: More processes are above nobody.
-_DEEPEST = 64
+FOR_PERSONS = frozenset(verb for verb, rules in REQUESTS.items() if rules.for_persons)
+#: What an agent may do only with tasks that it started: it removes work, changes the user's files, or brings
+#: another environment.
+FOR_STARTERS = frozenset({"rm", "apply", "pr", "retry"})
+#: Stop at this depth of parents. Deep enough that no agent hides itself behind so many processes.
+_DEEPEST = 100_000
 
 
 class Asker(Record):
@@ -33,7 +37,7 @@ class Asker(Record):
 
 
 def find() -> Asker:
-    """Who runs this process."""
+    """A person, or the agent that runs this process."""
     packet = _packet_around()
     if packet is None:
         return Asker(kind="person", by=audit.whoami())
@@ -47,27 +51,35 @@ def reply(by: str) -> Asker:
 
 def check(asker: Asker, packet: Packet, verb: str) -> None:
     """Raises ForPersons if an agent asks what only a person may ask of this task."""
-    if asker.kind != "agent" or verb not in FOR_PERSONS:
+    if asker.kind != "agent" or verb not in FOR_PERSONS | FOR_STARTERS:
         return
     own = Packet(asker.packet)
+    which = ""
     for task in _lineage(own):
-        if _is_same(task, packet):
+        if _is_same(task.path, packet.path):
             which = "its own task" if task is own else "the task that started its own"
-            raise ForPersons(
-                f"cannot {verb} {packet.task_id}: an agent may not {verb} {which}",
-                hint=f"a person decides; 'holdfast interrupt {packet.task_id} -m QUESTION' asks one",
-            )
+    if not which and verb in FOR_STARTERS and _is_same(own.home.path, packet.home.path):
+        is_started = any(_is_same(task.path, own.path) for task in _lineage(packet))
+        which = "" if is_started else "a task that it did not start"
+    if which:
+        raise ForPersons(
+            f"cannot {verb} {packet.task_id}: an agent may not {verb} {which}",
+            hint=f"a person decides; 'holdfast interrupt {own.task_id} -m QUESTION' asks one",
+        )
 
 
-def require_person(home: Home, what: str) -> None:
-    """Raises ForPersons if an agent of this home wants to do what concerns more than its task."""
+def require_person(what: str, *, home: Home | None = None) -> None:
+    """Raises ForPersons if an agent wants to do what concerns more than its task.
+
+    With `home`, only if its task is in that home.
+    """
     asker = find()
-    if asker.kind == "agent" and os.path.realpath(Packet(asker.packet).home.path) == os.path.realpath(
-        home.path
-    ):
+    if asker.kind != "agent":
+        return
+    if home is None or _is_same(Packet(asker.packet).home.path, home.path):
         own = os.path.basename(asker.packet)
         raise ForPersons(
-            f"cannot {what}: it is an agent that asks",
+            f"cannot {what}: an agent may not do this",
             hint=f"a person decides; 'holdfast interrupt {own} -m QUESTION' asks one",
         )
 
@@ -93,9 +105,9 @@ def _lineage(own: Packet) -> list[Packet]:
         lineage.append(own.home.packet(parent))
 
 
-def _is_same(one: Packet, other: Packet) -> bool:
+def _is_same(one: str, other: str) -> bool:
     try:
-        return os.path.samefile(one.path, other.path)
+        return os.path.samefile(one, other)
     except OSError:
         return False
 

@@ -1,8 +1,9 @@
-"""Create a packet: written to `tasks/.new-*` and renamed, so that nobody sees an incomplete one."""
+"""Create a packet: written to `tasks/.new-*` and renamed, so that no reader sees an incomplete one."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 
@@ -15,7 +16,7 @@ from holdfast.model.fold import apply
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.store import admitted, atomic, audit, process
+from holdfast.store import admitted, atomic, audit, process, seals
 from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
 from holdfast.store.journal import encode_line
@@ -24,6 +25,9 @@ from holdfast.store.layout import NEW_PREFIX, PACKET_DIRECTORIES, Home, Packet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+#: How long to wait for another command that creates a packet: each needs some milliseconds.
+_TURN_S = 1.0
 
 
 def create(
@@ -68,11 +72,18 @@ def create(
             _put(path, data)
             atomic.sync_directory(os.path.dirname(path))
         failpoint("create.staged")
-        if not os.path.lexists(target.path):
-            atomic.forget(target.seals)  # of a removed task with this id
+        turn = _take_turn(home)
+        try:
+            if os.path.lexists(target.path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target.path)
             remove_tree(target.index_notes)
-        admitted.admit(target, line)  # first: the keeper may look at the packet as soon as it is there
-        os.rename(staged.path, target.path)
+            # Both first: the keeper and agents may look at the packet as soon as it is there.
+            admitted.admit(target, line)
+            seals.begin(target.seals, line)
+            failpoint("create.sealed")
+            os.rename(staged.path, target.path)
+        finally:
+            os.close(turn)
         failpoint("create.renamed")
         atomic.sync_directory(home.tasks)
     except OSError as error:
@@ -87,6 +98,29 @@ def create(
     return target
 
 
+def _take_turn(home: Home) -> int:
+    """A descriptor to close: until then, no other command creates a packet, so that of two that create the
+    same id, the second finds the packet of the first, and leaves its seals alone.
+
+    Not for ever: an agent can take this lock, and the rename decides without it, too.
+    """
+    folder = os.open(home.tasks, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    ends_mono = clock.mono() + _TURN_S
+    while not _is_turn(folder) and clock.mono() < ends_mono:
+        clock.sleep(0.01)
+    return folder
+
+
+def _is_turn(folder: int) -> bool:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # directories cannot be locked here
+    return True
+
+
 def _account(home: Home, spec: TaskSpec, status: Status) -> None:
     """Add a line to the audit, with a warning if permission prompts are bypassed."""
     entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": audit.whoami()}
@@ -96,7 +130,7 @@ def _account(home: Home, spec: TaskSpec, status: Status) -> None:
     if spec.trust:
         entry["trust"] = spec.trust
     if spec.trust.get("by") == "--trust-project":
-        said = "what the project brings was trusted for this task (--trust-project)"
+        said = "the project was trusted for this task (--trust-project)"
         entry |= {"level": "warn", "reason": "; ".join(filter(None, (entry.get("reason"), said)))}
     audit.append(home, entry)
 
@@ -124,6 +158,7 @@ def _fill(
         spec=spec.to_json(),
         manifest_sha256=sha256(yaml),
         env_sha256=sha256(captured),
+        sealed_in=process.boot_id(),
     )
     task = Task()
     apply(task, created, at)
@@ -151,7 +186,7 @@ def _copy_inputs(source: str, staged: Packet) -> None:
 
 
 def _put(path: str, data: bytes) -> None:
-    """Write a file durably. In a directory that nobody knows yet, it needs no rename."""
+    """Write a file durably. No rename is needed: no reader knows the directory yet."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         atomic.write_all(descriptor, data)

@@ -6,12 +6,17 @@ from __future__ import annotations
 import os
 import resource
 
-from holdfast.errors import UnreadableFile, UsageError
+from holdfast import files, quick_json
+from holdfast.errors import CorruptFile, UnreadableFile, UsageError
+from holdfast.store import atomic
+from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+    from holdfast.store.layout import Packet
 
 #: Captured for every agent; a trailing * means a prefix.
 NAMES = (
@@ -45,6 +50,32 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
         name: list(resource.getrlimit(getattr(resource, name))) for name in _LIMITS if hasattr(resource, name)
     }
     return {"schema": "holdfast.env/1", "env": kept, "umask": umask, "limits": limits}
+
+
+def read_captured(packet: Packet, expected: str) -> dict[str, Any]:
+    """`env.json` of a task, if it is the one of which the journal has the digest `expected`; {} if there is
+    none. Raises CorruptFile: an agent can write it, and its variables choose programs."""
+    try:
+        data = files.read(packet.env)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise atomic.unusable(error, packet.env) from error
+    # Read once: it may be replaced between a check and a second look.
+    if expected and sha256(data) != expected:
+        raise CorruptFile(f"{packet.env} was changed by something other than holdfast")
+    try:
+        env = quick_json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFile(f"{packet.env} is not JSON: {error}") from error
+    if not isinstance(env, dict):
+        raise CorruptFile(f"{packet.env} is not a JSON object")
+    return env  # pyright: ignore[reportUnknownVariableType]
+
+
+def digest_of(variables: dict[str, str]) -> str:
+    """A digest of the variables of an environment file; empty if there are none."""
+    return sha256(quick_json.dumps(sorted(variables.items())).encode()) if variables else ""
 
 
 def read_file(path: str, data: bytes | None = None) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import ids
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.fan_out import LEFT_OUT, MERGED, PLANNER, FanOut, Merging, Row, child_id
 from holdfast.model.record import Record
@@ -30,6 +31,10 @@ def read(packet: Packet) -> FanOut | None:
         raise CorruptFile(f"{packet.fan_out} is damaged: {error}") from error
     if not is_sound:
         raise CorruptFile(f"{packet.fan_out} is damaged: a field has another type")
+    rows = [*record.rows, *([record.planning] if record.planning is not None else [])]
+    own = [child_id(packet.task_id, row.id) for row in rows]
+    if [row.task for row in rows] != own or not all(ids.is_safe_name(task, 64) for task in own):
+        raise CorruptFile(f"{packet.fan_out} is damaged: it names a task that is not one of this fan-out")
     return record
 
 
@@ -55,7 +60,7 @@ def write(packet: Packet, record: FanOut) -> None:
 
 
 class ItemFacts(Record):
-    """One item of a fan-out, for people."""
+    """One item of a fan-out, as text."""
 
     id: str
     task: str

@@ -10,7 +10,7 @@ from holdfast import clock, ids
 from holdfast.errors import CorruptFile, HoldfastError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.model.request import Request
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
 from holdfast.store.directories import restore_modes
 from holdfast.store.layout import Home, Packet
 
@@ -20,14 +20,28 @@ if TYPE_CHECKING:
 
 #: A request is short; a `retry` contains an environment.
 MAX_BYTES = 1024 * 1024
+#: Requests that bring an environment, and with it programs: a file in the inbox alone is not believed.
+CHANGES_COMMANDS = frozenset({"retry"})
 
 
-def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str, asker: str = "holdfast") -> Request:
+def drop(
+    packet: Packet,
+    verb: str,
+    args: dict[str, Any],
+    *,
+    by: str,
+    asker: str = "holdfast",
+    request_id: str = "",
+) -> Request:
     """Put a request into the inbox, durably.
 
-    The caller then makes sure that there is a runner, and rings the bell.
+    The caller then makes sure that there is a runner, and rings the bell. With `request_id`, it may be called
+    again after a kill: a runner applies each id once.
     """
-    request = Request(id=ids.new_ulid(), verb=verb, args=args, by=by, asker=asker, at=clock.iso_now())
+    if verb in CHANGES_COMMANDS:
+        _admit(packet, args)
+    name = request_id or ids.new_ulid()
+    request = Request(id=name, verb=verb, args=args, by=by, asker=asker, at=clock.iso_now())
     if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
         atomic.make_directory(packet.inbox)  # an agent removed it
     try:
@@ -38,6 +52,18 @@ def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str, asker: str
         _write(packet, request)
     failpoint("inbox.dropped")
     return request
+
+
+def _admit(packet: Packet, args: dict[str, Any]) -> None:
+    try:
+        admitted.admit_request(packet, args)
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot write {packet.admission}")
+
+
+def is_admitted(packet: Packet, request: Request) -> bool:
+    """Whether `drop` wrote it, if that matters: an agent can write files into the inbox."""
+    return request.verb not in CHANGES_COMMANDS or admitted.is_request_admitted(packet, request.args)
 
 
 def _write(packet: Packet, request: Request) -> None:

@@ -29,8 +29,8 @@ def copy(source: str, target: str, *, except_for: tuple[str, ...] = ()) -> None:
 def contents(path: str, most_bytes: int, *, inside: str | None = None) -> bytes:
     """The content of a file, up to `most_bytes` plus one byte.
 
-    `inside`: a directory that a link must not leave, because somebody else wrote it. Raises OSError, also for
-    special files; does not block on a FIFO.
+    `inside`: a directory that a link must not leave, because its content is untrusted. Raises OSError, also
+    for special files; does not block on a FIFO.
     """
     if inside is not None:
         root, path = os.path.realpath(inside), os.path.realpath(path)

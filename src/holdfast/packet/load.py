@@ -9,7 +9,7 @@ from holdfast.errors import AmbiguousId, CorruptFile, HoldfastError, NotFound
 from holdfast.model.soundness import is_sound
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import inbox
-from holdfast.store import atomic, layout
+from holdfast.store import atomic, layout, no_links
 from holdfast.store import lock as locks
 from holdfast.store.directories import restore_modes
 from holdfast.store.layout import Home, Packet
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.task import Task
+
+
+#: Ids that are suggested.
+_MOST_NEAR = 3
 
 
 def find(home: Home, text: str, *, archived: bool = False) -> Packet:
@@ -63,8 +67,9 @@ def _only(text: str, names: list[str]) -> str | None:
 
 
 def archived_ids(home: Home) -> list[str]:
-    """Ids of the archived tasks, sorted."""
-    return _packets_in(home.archive)
+    """Ids of the archived tasks, sorted. What is no directory, or a link to one, is no archive: `prune` would
+    remove what is there."""
+    return _packets_in(home.archive) if no_links.is_directory(home.archive) else []
 
 
 def _packets_in(folder: str) -> list[str]:
@@ -79,10 +84,16 @@ def _packets_in(folder: str) -> list[str]:
 
 
 def _near(home: Home, text: str) -> str:
+    """What may be meant: a schedule, or a task whose id contains the text or is similar."""
+    if os.path.exists(home.schedule(text)):
+        return (
+            f"it is a schedule: 'holdfast queue show {text}' shows it, 'holdfast queue rm {text}' removes it"
+        )
     from difflib import get_close_matches
 
-    near = get_close_matches(text, task_ids(home), n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
+    known = task_ids(home)
+    near = [name for name in known if text in name] or get_close_matches(text, known, n=1)
+    return f"did you mean {' or '.join(map(repr, near[:_MOST_NEAR]))}?" if near else ""
 
 
 def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
@@ -101,7 +112,7 @@ def has_ended_as(packet: Packet, status: str) -> bool:
     The agent can write that file, so the journal decides.
     """
     if not locks.is_held(packet.runner_lock):
-        from holdfast.packet import ends
+        from holdfast.store import ends
 
         said = ends.confirms(packet, status)
         if said is not None:
@@ -128,22 +139,30 @@ def task_ids(home: Home) -> list[str]:
 
 def attempt_names(packet: Packet) -> list[str]:
     """Names of the attempt directories, in order. Other files there and takeovers by people are ignored."""
+    return [name for name, _ in numbered_attempts(packet)]
+
+
+def numbered_attempts(packet: Packet) -> list[tuple[str, int | None]]:
+    """The same, each with its number for people: chores and takeovers have a directory, but do not count.
+    None for a chore."""
     try:
         names = os.listdir(packet.attempts)
     except OSError:
         return []
-    attempts: list[tuple[int, str]] = []
+    directories: list[tuple[int, str]] = []
     for name in names:
-        head, dash, rest = name.partition("-")
-        if (
-            dash
-            and not rest.endswith(".takeover")
-            and head.isascii()
-            and head.isdecimal()
-            and os.path.isdir(packet.attempt(name).path)
-        ):
-            attempts.append((int(head), name))
-    return [name for _, name in sorted(attempts)]
+        head, dash, _ = name.partition("-")
+        if dash and head.isascii() and head.isdecimal() and os.path.isdir(packet.attempt(name).path):
+            directories.append((int(head), name))
+    found: list[tuple[str, int | None]] = []
+    others = 0
+    for number, name in sorted(directories):
+        is_agent = "." not in name
+        others += not is_agent
+        if not name.endswith(".takeover"):
+            # As in the fold: a gap in the numbers counts as an attempt.
+            found.append((name, number - others if is_agent else None))
+    return found
 
 
 def last_number(packet: Packet) -> int:
@@ -183,6 +202,17 @@ def read_manifest(packet: Packet) -> dict[str, Any]:
             return data
         return {**data, "task_id": packet.task_id, "tmpdir": packet.path}
     return _derived(packet)
+
+
+def read_true(packet: Packet) -> dict[str, Any]:
+    """As `read_manifest`, but an end counts only if the journal has it, also while a runner lives: an agent
+    can write the file more often than its runner. For what acts on a task, or shows it to a person."""
+    manifest = read_manifest(packet)
+    return (
+        manifest
+        if manifest["status"] not in ENDS or has_ended_as(packet, manifest["status"])
+        else _derived(packet)
+    )
 
 
 def _derived(packet: Packet) -> dict[str, Any]:

@@ -31,14 +31,16 @@ def remove(packet: Packet) -> None:
         ) from error
     try:
         # Before the rename: from then on, another task may get the id, and a record.
-        atomic.forget(packet.admission)
+        if not os.path.islink(home.admitted):
+            atomic.forget(packet.admission)
         os.rename(packet.path, gone)
         atomic.sync_directory(home.tasks)
     except OSError as error:
         atomic.storage_failed(error, f"cannot remove {packet.task_id}")
     finally:
         lock.release()
-    atomic.forget(packet.seals)
-    seals.forget_forgery(packet.seals)
+    if not os.path.islink(home.seals):
+        atomic.forget(packet.seals)
+        seals.forget_forgery(packet.seals)
     remove_tree(packet.index_notes)
     remove_tree(gone)

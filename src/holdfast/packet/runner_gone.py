@@ -12,7 +12,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
 #: A runner could do nothing for a packet that cannot be read.
-_NEEDS_NONE = ENDS | PARKED | {UNREADABLE}
+NEEDS_NONE = ENDS | PARKED | {UNREADABLE}
 #: The runner of a new task may need this long to take its lock.
 _NEW_S = 2.0
 
@@ -22,7 +22,7 @@ def is_gone(packet: Packet, status: str) -> bool:
 
     Raises StorageError if the lock cannot be checked.
     """
-    return status not in _NEEDS_NONE and not locks.is_held(packet.runner_lock)
+    return status not in NEEDS_NONE and not locks.is_held(packet.runner_lock)
 
 
 def for_display(packet: Packet, status: str) -> bool | None:

@@ -12,8 +12,7 @@ from holdfast import files, ids
 from holdfast.errors import CorruptFile, ForgedJournal, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.packet import inbox
-from holdfast.store import atomic, journal, process, seals
+from holdfast.store import atomic, journal, seals
 from holdfast.store.journal import Folded, Journal
 
 TYPE_CHECKING = False
@@ -36,7 +35,7 @@ def pin(packet: Packet, text: str) -> None:
 def fold(packet: Packet) -> Task:
     """The task, for a reader. Raises FileNotFoundError, CorruptFile, ForgedJournal.
 
-    An append that its runner is just making, and what somebody else appended, is left out.
+    An append in progress, and lines from anything but the runner, are left out.
     """
     if _pinned is not None and _pinned[0] == packet.path:
         return journal.fold_sealed(packet.journal, (_pinned[1], _pinned[1])).task
@@ -54,7 +53,7 @@ def _sealed(packet: Packet) -> tuple[Seal, Seal] | None:
     try:
         return seals.last_two(packet.seals)
     except OSError:
-        return None  # no file: whoever can put it there can remove it
+        return None  # no file: an agent that can plant it can also remove it
 
 
 def missing(packet: Packet) -> HoldfastError:
@@ -75,8 +74,11 @@ def has_ended(packet: Packet) -> bool:
 
 
 def _is_doubtful(task: Task, sealed: tuple[Seal, Seal] | None) -> bool:
-    """Whether the journal has no seals though a runner of this boot has made some."""
-    return sealed is None and task.sealed_in == process.boot_id()
+    """Whether the journal has no seals though a command or a runner has made some.
+
+    The first seals of a runner are synced, so no power failure takes all of them.
+    """
+    return sealed is None and bool(task.sealed_in)
 
 
 def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, tuple[ev.Event, ...]]:
@@ -97,13 +99,12 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
         folded, event = _rescue(packet)
         found += [event] if event is not None else []
         sealed = None
-    if not found and _is_doubtful(folded.task, sealed):
-        reason = (
-            f"the seals of the journal are gone ({packet.seals}), so nobody can tell whether it is genuine"
-        )
+    # `store.admitted` vouches for a first line without a seal.
+    if not found and folded.lines > 1 and _is_doubtful(folded.task, sealed):
+        reason = f"the seals of the journal are gone ({packet.seals}), so it cannot be verified"
         found.append(ev.JournalForged(reason=reason))
-        if folded.task.has_ended and not inbox.names(packet):
-            # Only a new run can be left to a person.
+        if folded.task.has_ended:
+            # Only a new run can be left to a person, also if there are requests: an agent can write them.
             found.append(ev.RunOpened(run=folded.task.run + 1, request=ids.new_ulid()))
     opened = Journal(packet.journal, folded=folded, seals=(own := seals.Seals(packet.seals)))
     try:
@@ -112,8 +113,8 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
         repaired = opened.repair()
         if repaired is not None:
             found.append(repaired)
-        if sealed is None or sealed[0].size != folded.size:
-            opened.seal()
+        if sealed is None or sealed[0].size != folded.size or not sealed[0].is_open:
+            opened.open_seals()
     except BaseException:
         opened.close()
         raise
@@ -128,8 +129,8 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
 
 def _rescue(packet: Packet) -> tuple[Folded, ev.JournalForged | None]:
     """Go back to what a seal vouches for. Raises ForgedJournal if there is nothing."""
-    good, is_of_this_boot = seals.longest(packet.seals, packet.journal)
-    if good and not is_of_this_boot:
+    good, is_complete = seals.longest(packet.seals, packet.journal)
+    if good and not is_complete:
         return journal.fold_sealed(packet.journal, None), None  # the last seals were lost with the power
     size = os.stat(packet.journal).st_size
     kept_at = atomic.free_name(f"{packet.journal}.forged")

@@ -8,8 +8,6 @@ dies.
 
 from __future__ import annotations
 
-import os
-
 from holdfast.errors import LockHeld
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -29,7 +27,7 @@ def acquire(packet: Packet, agent: str, session_id: str, *, within_s: float = _W
     """Take the lock of a session for a task. Raises LockHeld if another attempt uses the session."""
     home = packet.home
     try:
-        os.makedirs(home.sessions, mode=0o700, exist_ok=True)
+        atomic.make_directory(home.sessions)
     except OSError as error:
         atomic.storage_failed(error, f"cannot create {home.sessions}")
     try:

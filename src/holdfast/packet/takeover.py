@@ -20,11 +20,11 @@ def is_held(packet: Packet, manifest: dict[str, Any]) -> bool:
 
 
 def holder(packet: Packet, manifest: dict[str, Any]) -> str | None:
-    """Who has the task's session: `ada@host (process 12)`; None if nobody has."""
+    """Who has taken over the task's session: `ada@host (process 12)`; None if no person has."""
     lock = _lock(packet, manifest)
     if lock is None or not locks.is_held(lock):
         return None
-    owner, by = locks.owner(lock), manifest["takeover"].get("by") or "somebody"
+    owner, by = locks.owner(lock), manifest["takeover"].get("by") or "a person"
     return f"{by} (process {owner.pid})" if owner is not None else str(by)
 
 

@@ -8,13 +8,13 @@ stderr. If none of them matches, the failure is `unknown`, which is not `transie
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
+from holdfast.model.names import Names
 from holdfast.model.record import Record
 from holdfast.pipeline.signature import signature
 
 
-class FailureClass(StrEnum):
+class FailureClass(Names):
     """What kind of failure it was."""
 
     TRANSIENT = "transient"

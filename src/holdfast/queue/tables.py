@@ -77,7 +77,7 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
         return connection, version == 0
     except sqlite3.OperationalError as error:
         connection.close()
-        # One that we may not read is of no use to anybody: it is rebuilt.
+        # A file without read permission is useless: it is rebuilt.
         if "no such" in str(error) or (_is_file(path) and not os.access(path, os.R_OK)):
             raise UnusableFile(str(error)) from error
         raise

@@ -25,7 +25,7 @@ _NAMES = {
 }
 #: Bootstraps that are no file: ours, and none.
 BOOTSTRAPS = ("default", "none")
-#: States of items that somebody is working on, or never will.
+#: States of items that are being worked on, or are not to be worked on.
 _NOT_READY = frozenset({"closed", "done", "in_progress", "blocked", "completed", "cancelled", "deferred"})
 
 

@@ -12,6 +12,7 @@ from holdfast.packet import inbox
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.facts import Facts, PendingRequest
 from holdfast.runner.user_files import marks
+from holdfast.store import admitted
 from holdfast.store import lock as locks
 
 TYPE_CHECKING = False
@@ -38,6 +39,7 @@ class Gatherer:
         self._wait: tuple[str, str | None] | None = None
         self._wake_mono = 0.0
         self._has_repository: bool | None = None
+        self._was_admitted = False
         #: Interrupt files have changed since the last look (mark_watch).
         self.has_marks = False
 
@@ -72,10 +74,16 @@ class Gatherer:
         return Facts(
             memory=context.memory,
             redaction_problem=context.ledger.redact.problem,
+            is_admitted=self._is_admitted(),
             interrupt_file=interrupt_file,
             logins=self._logins(),
             **found,
         )
+
+    def _is_admitted(self) -> bool:
+        """Asked until it is so: a person may adopt the packet meanwhile."""
+        self._was_admitted = self._was_admitted or admitted.is_admitted(self._context.ledger.packet)
+        return self._was_admitted
 
     def _must_work_first(self) -> bool:
         """Whether work goes before the requests that are left: an agent can fill the inbox, and a stop that
@@ -146,9 +154,14 @@ class Gatherer:
         return locks.is_held(self._context.ledger.packet.attempt(name).lock)
 
     def _with_amendment(self, pending: PendingRequest) -> PendingRequest:
-        """Check what a retry asks to change of the spec, by the rules of a manifest."""
+        """Check what a retry brings: that a command sent it, and what it changes of the spec, by the rules of
+        a manifest."""
         request = pending.request
-        if isinstance(request, HoldfastError) or request.verb != "retry" or "set" not in request.args:
+        if isinstance(request, HoldfastError) or request.verb != "retry":
+            return pending
+        if not inbox.is_admitted(self._context.ledger.packet, request):
+            return pending.evolve(objection="no command of holdfast has sent this request")
+        if "set" not in request.args:
             return pending
         from holdfast.pipeline.define import amend  # rarely needed
 
@@ -168,6 +181,7 @@ class Gatherer:
             memory=context.memory,
             executions=executions,
             redaction_problem=context.ledger.redact.problem,
+            is_admitted=self._is_admitted(),
             heartbeat_in_s=heartbeat_in_s,
             interrupt_file=self._interrupt_file() if heartbeat_in_s <= 0 or self.has_marks else None,
         )

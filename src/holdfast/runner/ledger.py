@@ -157,6 +157,10 @@ class Ledger:
         data, _ = tail.last_lines(self.packet.output_log, lines, _TAIL_BYTES)
         return "\n".join(data.decode("utf-8", "replace").splitlines()[-lines:])
 
+    def finish(self) -> None:
+        """The runner leaves, and has nothing more to record."""
+        self._journal.finish()
+
     def close(self) -> None:
         """Close the journal."""
         self._journal.close()
@@ -170,7 +174,7 @@ class Ledger:
     def _carry_over(self) -> dict[str, Any]:
         """Fields of another version, and on the first call what the earlier runner observed last.
 
-        Read once: nobody else writes the manifest while we hold the lock.
+        Read once: only the holder of the lock writes the manifest.
         """
         if self._unknown_fields is None:
             try:

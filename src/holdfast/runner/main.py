@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 
-from holdfast import __version__, clock, idle_recorder, recorder
+from holdfast import __version__, clock, files, idle_recorder, recorder
 from holdfast.errors import DiskFull, ForgedJournal, HoldfastError, NotFound, StorageError, print_error
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -137,13 +137,15 @@ def _drive(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
             keeper.close()
             marks.close()
         if reason is None:
-            print(f"{packet.path} was removed; its agents were stopped", file=sys.stderr)
+            files.log(f"{packet.path} was removed; its agents were stopped")
         elif watch.is_suspected():
             pass  # nothing can be recorded
         elif watch.is_lost and moved_to(packet, lock) is None:
-            print(f"{packet.path}: {reason}; another runner may have the task", file=sys.stderr)
-        elif ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
-            _record_leaving(ledger, reason)
+            files.log(f"{packet.path}: {reason}; another runner may have the task")
+        else:
+            if ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
+                _record_leaving(ledger, reason)
+            ledger.finish()
         failpoint("runner.left")
         return waiter.detached_by is not None
     finally:

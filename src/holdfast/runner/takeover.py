@@ -5,7 +5,7 @@
 The command `holdfast takeover` executes it, and talks to it through two pipes. REPORT: one JSON line when
 everything is ready, or why it is not, and one at the end. CONTROL: a byte starts the program; end of file
 ends it, because the command is gone. The two descriptors LOCK are the lock of the takeover, which both hold:
-while either lives, nobody resumes the task. Session and workspace are locked by this process alone.
+while either lives, the task is not resumed. Session and workspace are locked by this process alone.
 
 It adopts what the program detaches, and ends it. If this process is killed, the kernel kills the program, and
 the next runner of the task ends the rest.
@@ -168,7 +168,7 @@ def _words(ended: int | None) -> dict[str, Any]:
 
 
 def _leave_to_runner(packet: Packet, control: int, held: list[int]) -> None:
-    """If the command was killed, nobody else records the end."""
+    """If the command was killed, let a runner record the end."""
     if not select.select([control], [], [], 0)[0] or os.read(control, 1):
         return  # this process was told to end, and the command lives
     for descriptor in held:

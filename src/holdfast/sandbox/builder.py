@@ -52,7 +52,15 @@ class SandboxBuilder:
         self._store = ""
         self._hide_defaults()
 
-    def sandbox(self, *, bwrap: str, cwd: str, network: bool, after: tuple[str, ...] = ()) -> Sandbox:
+    def sandbox(
+        self,
+        *,
+        bwrap: str,
+        cwd: str,
+        network: bool,
+        hosts: tuple[str, ...] = (),
+        after: tuple[str, ...] = (),
+    ) -> Sandbox:
         """The sandbox that was described. `after` is a command that is run outside when it has ended."""
         self._keep_own_program()
         return Sandbox(
@@ -61,6 +69,7 @@ class SandboxBuilder:
             mounts=(*self.mounts, *self._enclosures()),
             cwd=os.path.realpath(cwd),
             network=network,
+            hosts=hosts,
             has_userns=not machine.can_forbid_nesting(bwrap),
             after=after if self._store else (),
             held=self._store,
@@ -212,6 +221,10 @@ class SandboxBuilder:
                 continue
             if os.path.exists(real):
                 self.mounts.append(Mount(kind=kind, path=real))
+
+    def has_hidden(self, path: str) -> bool:
+        """Whether a folder is hidden, or something in it is."""
+        return self._is_hidden(path) or any(each.startswith(path + "/") for each in self._hidden)
 
     def _is_hidden(self, path: str) -> bool:
         return any(each in self._hidden for each in _upwards(path))

@@ -1,10 +1,11 @@
 """Process 1 of a sandbox: start the command, pass signals on to it, reap orphans, report its exact status.
 
-Executed by path (`python -I -S inside.py STATUS_FD -- COMMAND…`). When the command ends, this process ends,
-and the kernel kills everything that is left in the sandbox.
+Executed by path (`python -I -S inside.py STATUS_FD[,LISTENER_FD,PORT] -- COMMAND…`). When the command ends,
+this process ends, and the kernel kills everything that is left in the sandbox.
 
 Reports on STATUS_FD: `R` once the command runs, then `S<wait status>`; or `X<errno>` if it could not be
-executed. The command does not get the descriptor.
+executed. The command does not get the descriptor. A listening socket of the sandbox's own network goes to
+LISTENER_FD: outside.py has a proxy serve it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,20 @@ def main(status_fd: int, command: list[str]) -> NoReturn:
     if not failure:
         os.write(status_fd, b"S%d" % status)
     os._exit(0)
+
+
+def _listen(to: int, port: int) -> None:
+    """Send a listening socket of this network to outside.py."""
+    import _socket as socket
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", port))
+    listener.listen(128)
+    sent = listener.fileno().to_bytes(4, sys.byteorder)
+    outside = socket.socket(fileno=to)
+    outside.sendmsg([b"L"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, sent)])
+    outside.close()
+    listener.close()
 
 
 def _execute(command: list[str], failed: int) -> NoReturn:
@@ -106,4 +121,7 @@ def _call(name: str, *arguments: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[3:])
+    _status, *_listener = map(int, sys.argv[1].split(","))
+    if _listener:
+        _listen(*_listener)
+    main(_status, sys.argv[3:])

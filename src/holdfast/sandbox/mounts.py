@@ -28,8 +28,10 @@ _STRENGTH = {
     ENCLOSE: 4,
     REPLACE: 5,
 }
+#: Where the proxy of a list of hosts listens, on the loopback of the sandbox: no other program is there.
+PROXY_PORT = 3128
 #: Descriptors that outside.py opens for bwrap and for inside.py.
-INFO_FD, STATUS_FD = 3, 4
+INFO_FD, STATUS_FD, LISTENER_FD = 3, 4, 5
 
 
 class Mount(Record):
@@ -50,6 +52,8 @@ class Sandbox(Record):
     mounts: tuple[Mount, ...]
     cwd: str
     network: bool = True
+    #: Without network: the hosts that it reaches through a proxy.
+    hosts: tuple[str, ...] = ()
     #: Whether it may make user namespaces, in which it could mount a cgroup file system.
     has_userns: bool = False
     #: Variables that lead out of the sandbox, or to something that is hidden.
@@ -61,6 +65,8 @@ class Sandbox(Record):
 
 def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
     """The command line that runs `command` in the sandbox, and ends as it ends."""
+    # Process 1 of a sandbox with a list of hosts makes the socket of its proxy.
+    descriptors = f"{STATUS_FD},{LISTENER_FD},{PROXY_PORT}" if sandbox.hosts else str(STATUS_FD)
     shown: list[str] = []
     read_only: list[str] = []
     for mount in ordered(sandbox.mounts):
@@ -69,10 +75,11 @@ def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
             read_only += ["--remount-ro", mount.path]
     return [
         sandbox.python,
-        *("-I", "-S", _OUTSIDE, sandbox.held, str(len(sandbox.after)), *sandbox.after, sandbox.bwrap),
+        *("-I", "-S", _OUTSIDE, sandbox.held, ",".join(sandbox.hosts)),
+        *(str(len(sandbox.after)), *sandbox.after, sandbox.bwrap),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if sandbox.has_userns else ("--disable-userns",)),
-        *(() if sandbox.network else ("--unshare-net",)),
+        *(() if sandbox.network and not sandbox.hosts else ("--unshare-net",)),
         *("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--info-fd", str(INFO_FD)),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
@@ -81,7 +88,7 @@ def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
         *read_only,
         *(part for name in sandbox.drop_env for part in ("--unsetenv", name)),
         *("--chdir", sandbox.cwd, "--"),
-        *(sandbox.python, "-I", "-S", _INSIDE, str(STATUS_FD), "--"),
+        *(sandbox.python, "-I", "-S", _INSIDE, descriptors, "--"),
         *command,
     ]
 

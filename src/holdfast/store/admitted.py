@@ -1,9 +1,10 @@
-"""Which packets and schedules commands of this home have made: the keeper runs no others.
+"""Which packets, schedules and retries commands of this home have made: no others are run.
 
 `<home>/admitted/<id>` has the digests of the first journal lines of a packet: that line is what the task is
-about. An agent that can write files only could otherwise leave a packet in `tasks/`, and the keeper would run
-its command. Digests are added, never replaced: of two commands that create the same id at once, the one that
-wins finds its own. Nothing here is secret (docs/security.md).
+about. It also has the digests of its retries: they bring an environment, and with it programs. An agent that
+can write files only could otherwise leave a packet in `tasks/`, and the keeper would run its command. Digests
+are added, never replaced: of two commands that create the same id at once, the one that wins finds its own.
+Nothing here is secret (docs/security.md).
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from __future__ import annotations
 import os
 
 from holdfast import files
-from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.store import atomic, layout
+from holdfast.store import atomic, no_links
 from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
@@ -29,14 +29,14 @@ _RECORD_BYTES = 64 * 1024
 
 def admit(packet: Packet, first_line: bytes) -> None:
     """Note a packet, durably, before it is there. Raises OSError."""
-    _prepare(packet.home)
+    atomic.make_directory(packet.home.admitted)
     _add(packet.admission, first_line)
     failpoint("admitted.added")
 
 
 def adopt(packet: Packet) -> None:
     """Note a packet that is there. Raises OSError."""
-    _prepare(packet.home)
+    atomic.make_directory(packet.home.admitted)
     _add(packet.admission, _first_line(packet))
 
 
@@ -48,9 +48,20 @@ def is_admitted(packet: Packet) -> bool:
         return True  # no journal: there is nothing to run, and others say so
 
 
+def admit_request(packet: Packet, args: dict[str, Any]) -> None:
+    """Note what a request brings that changes commands, before it is there. Raises OSError."""
+    atomic.make_directory(packet.home.admitted)
+    _add(packet.admission, atomic.encode_json(args))
+
+
+def is_request_admitted(packet: Packet, args: dict[str, Any]) -> bool:
+    """Whether a command sent the request."""
+    return _has(packet.home, packet.admission, atomic.encode_json(args))
+
+
 def admit_schedule(home: Home, name: str, data: dict[str, Any]) -> None:
     """Note a schedule, before it is there. Raises OSError."""
-    _prepare(home)
+    atomic.make_directory(home.admitted)
     _add(home.schedule_admission(name), _of_schedule(data))
     failpoint("admitted.schedule")
 
@@ -66,51 +77,9 @@ def _of_schedule(data: dict[str, Any]) -> bytes:
 
 
 def _has(home: Home, path: str, data: bytes) -> bool:
-    noted = atomic.read_small(path, _RECORD_BYTES)
-    if noted is None:
-        return not os.path.lexists(home.admitted)  # a home of an older version, or of a backup without it
-    return sha256(data).encode() in noted.split()
-
-
-def _prepare(home: Home) -> None:
-    """Make the directory. What is in a home without it was made by an older version: it is noted, too."""
-    if os.path.isdir(home.admitted):
-        return
-    from holdfast import ids
-
-    staged = f"{home.admitted}.{ids.new_ulid()}.tmp"
-    os.mkdir(staged, 0o700)
-    try:
-        with os.scandir(home.tasks) as entries:
-            names = [entry.name for entry in entries if entry.name[0] != "." and layout.is_packet(entry)]
-    except FileNotFoundError:
-        names = []
-    for name in names:
-        packet = home.packet(name)
-        try:
-            _add(os.path.join(staged, name), _first_line(packet))
-        except OSError:
-            continue  # unreadable
-    for name in _schedules(home):
-        try:
-            data = atomic.read_json(home.schedule(name)) or {}
-        except HoldfastError:
-            continue  # unreadable
-        _add(os.path.join(staged, os.path.basename(home.schedule_admission(name))), _of_schedule(data))
-    try:
-        os.rename(staged, home.admitted)
-    except OSError:
-        from holdfast.store.directories import remove_tree
-
-        remove_tree(staged)
-        atomic.make_directory(home.admitted)  # another command was faster; or something has its name
-
-
-def _schedules(home: Home) -> list[str]:
-    try:
-        return [name.removesuffix(".json") for name in os.listdir(home.schedules) if name.endswith(".json")]
-    except OSError:
-        return []
+    """Without the directory nothing is admitted: who can plant a packet could otherwise remove it first."""
+    noted = atomic.read_small(path, _RECORD_BYTES) if no_links.is_directory(home.admitted) else None
+    return noted is not None and sha256(data).encode() in noted.split()
 
 
 def _add(path: str, data: bytes) -> None:

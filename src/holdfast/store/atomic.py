@@ -21,20 +21,16 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+#: Only a file that was not there: an agent may have planted a pipe, or a second name of a user's file.
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OWN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 #: What open and `check_regular` say about what is no file.
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EOPNOTSUPP, errno.EINVAL})
-_counter = 0
 
 
 def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
     """Replace the file at `path` with `data`, or leave it unchanged. Raises StorageError."""
-    global _counter
-    _counter += 1
-    folder, name = os.path.split(path)
-    # Unique per process and call, so that two writers never share a temporary file.
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}-{_counter}.tmp")
+    folder, temporary = _beside(path)
     try:
         _replace_links(folder)
         try:
@@ -65,6 +61,13 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
         storage_failed(error, f"cannot write {path}")
 
 
+def _beside(path: str) -> tuple[str, str]:
+    """The directory of a file, and a temporary name in it."""
+    folder, name = os.path.split(path)
+    # A random name: no agent can prepare a file there. With the pid, so that it is removed after a kill.
+    return folder, os.path.join(folder, f".{name}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
+
+
 def _replace_links(folder: str) -> None:
     """Put aside a link that an agent has put in place of a directory of its packet.
 
@@ -82,6 +85,29 @@ def _replace_links(folder: str) -> None:
 def write_json(path: str, data: Any, *, durable: bool) -> None:
     """Like `write`, for JSON."""
     write(path, encode_json(data), durable=durable)
+
+
+def create(path: str, data: bytes) -> bool:
+    """Create a file with `data`, durably. Returns False if there is one: of several writers, one wins.
+    Raises StorageError."""
+    folder, temporary = _beside(path)
+    try:
+        descriptor = os.open(temporary, _NEW_FILE, 0o600)
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            os.link(temporary, path, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        sync_directory(folder)
+        return True
+    except OSError as error:
+        storage_failed(error, f"cannot write {path}")
+    finally:
+        forget(temporary)
 
 
 def encode_json(data: Any) -> bytes:
@@ -196,6 +222,15 @@ def make_directory(path: str) -> None:
             continue  # another process created it; runners share some directories
 
 
+def make_packet_directory(path: str) -> None:
+    """As `make_directory`, for any directory of a packet, with those around it."""
+    _replace_links(path)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder) and folder != path:
+        make_packet_directory(folder)
+    make_directory(path)
+
+
 def put_aside(path: str) -> None:
     """Rename the file at `path` to a free name next to it."""
     os.rename(path, free_name(f"{path}.aside"))
@@ -259,7 +294,7 @@ def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> Non
 
 
 def _lives(writer: str) -> bool:
-    """Whether the process in a temporary file's name (`PID-N`) may be alive."""
+    """Whether the process in a temporary file's name (`PID-RANDOM`) may be alive."""
     pid = writer.partition("-")[0]
     if not pid.isdigit():
         return True

@@ -7,10 +7,9 @@ A line is one O_APPEND write, so lines of several processes never mix. The audit
 
 from __future__ import annotations
 
-import json
 import os
 
-from holdfast import clock
+from holdfast import clock, quick_json
 from holdfast import files as file_access
 from holdfast.store import atomic
 
@@ -35,7 +34,7 @@ def append(home: Home, entry: dict[str, Any]) -> None:
         if isinstance(line.get(name), str):
             line[name] = line[name][:_LONGEST]
     try:
-        data = json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+        data = quick_json.dumps(line, ensure_ascii=False, is_compact=True) + "\n"
         descriptor = atomic.open_own(home.audit, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(descriptor, data.encode("utf-8", "backslashreplace"))
@@ -128,7 +127,7 @@ def read(
 def _entry(line: bytes) -> dict[str, Any] | None:
     """The entry of a line; None for an incomplete one (the disk may have been full)."""
     try:
-        data = json.loads(line)
+        data = quick_json.loads(line)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None  # pyright: ignore[reportUnknownVariableType]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol, Self
 
     class Running(Protocol):
@@ -34,10 +35,16 @@ def sha256(data: bytes) -> str:
     return digest(data).hexdigest()  # pyright: ignore
 
 
+_blake2b: Callable[..., Running] | None = None
+
+
 def running() -> Running:
     """BLAKE2b of 16 bytes, five times as fast as SHA-256: it is computed for every line of a journal."""
-    try:
-        from _blake2 import blake2b
-    except ImportError:
-        from hashlib import blake2b
-    return blake2b(digest_size=16)
+    global _blake2b
+    if _blake2b is None:
+        try:
+            from _blake2 import blake2b
+        except ImportError:
+            from hashlib import blake2b
+        _blake2b = blake2b
+    return _blake2b(digest_size=16)

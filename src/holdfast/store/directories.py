@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: At most this many of our own files in a packet are restored, at most this deep.
 _MAX_RESTORED, _MAX_RESTORED_DEPTH = 5000, 2
+#: At most this many directories are looked at for one that cannot be read.
+_MAX_LISTED = 20_000
 #: Names a file without opening it; only Linux has it.
 _NAME_ONLY = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -36,6 +38,27 @@ def walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
         yield folder, folders, names
         paths = [os.path.join(folder, name) for name in folders]
         todo += [path for path in reversed(paths) if not os.path.islink(path)]
+
+
+def unreadable(top: str) -> tuple[str, ...]:
+    """Directories below `top`, of a bounded number, that this user cannot list. git leaves them out."""
+    found: list[str] = []
+    folders, left = [top], _MAX_LISTED
+    while folders and left > 0:
+        folder = folders.pop()
+        left -= 1
+        try:
+            with os.scandir(folder) as entries:
+                folders += [
+                    entry.path
+                    for entry in entries
+                    if entry.name != ".git" and entry.is_dir(follow_symlinks=False)
+                ]
+        except PermissionError:
+            found.append(folder)
+        except OSError:
+            continue  # removed meanwhile
+    return tuple(sorted(found))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -153,7 +176,7 @@ def _quietly_unlink(name: str, folder: int | None) -> bool:
 
 
 def _opened(name: str, folder: int | None) -> int:
-    """A descriptor of a directory, in which everything may be removed now. Raises OSError if it is none."""
+    """A descriptor of a directory, made writable for removal. Raises OSError if it is not a directory."""
     _open_up(name, folder)
     return os.open(name, _FOLDER, dir_fd=folder)
 

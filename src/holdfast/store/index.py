@@ -11,27 +11,22 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast import clock, quick_json
+from holdfast import clock, files, quick_json
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS
+from holdfast.quick_sqlite import sqlite3
 from holdfast.store import atomic, layout
-from holdfast.store.index_rows import RACY_S, read_row, short, stamp_of
-from holdfast.store.layout import Home
+from holdfast.store.index_rows import RACY_S, brief, read_row, short, stamp_of
+from holdfast.store.layout import Home, manifest_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
     from typing import Any, TypeVar
 
     T = TypeVar("T")
-else:
-    try:
-        import _sqlite3 as sqlite3  # the C module: the Python one loads datetime
-    except ImportError:
-        import sqlite3
 
-_VERSION = 13
+_VERSION = 16
 #: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
 _CHANGE_FIELDS = (
     "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
@@ -40,6 +35,8 @@ _CHANGE_FIELDS = (
 #: Number of removed tasks remembered.
 _GONE_KEPT = 1000
 _BUSY_MS = 200
+#: Rows that changed in nothing that was asked for are written if there are more than this.
+_FEW = 20
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.
 _ALL_ENDED = "+ended = 1"
 
@@ -51,8 +48,7 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
     except sqlite3.Error:
         return
     try:
-        row = short(manifest)
-        _put(connection, quick_json.dumps(row), row, inode=_inode(home, manifest["task_id"]))
+        _put(connection, short(manifest), inode=_inode(home, manifest["task_id"]))
         connection.commit()
     except sqlite3.Error:
         return
@@ -120,28 +116,50 @@ class Index:
         return self._read_or_rebuild(self._live)
 
     def _live(self) -> list[dict[str, Any]]:
-        texts: list[str] = []
-        changed: list[tuple[str, dict[str, Any], str]] = []
-        query = (
-            "SELECT task_id, short, stamp FROM tasks WHERE ended = 0 ORDER BY started_at DESC, task_id DESC"
+        return self._current(
+            "SELECT task_id, short, stamp FROM tasks WHERE ended = 0 ORDER BY started_at DESC, task_id DESC",
+            lambda row: row,
         )
-        manifest_of, now = self.home.manifest_of, clock.now()
-        for task_id, text, stamp in self._connection.execute(query).fetchall():
-            if not stamp or stamp != stamp_of(manifest_of(task_id), now):
-                found = read_row(self.home, task_id)
-                if found is None:
-                    continue  # removed meanwhile
-                row, stamp = found
-                text = quick_json.dumps(row)
-                changed.append((text, row, stamp))
-            texts.append(text)
-        self._keep(changed)
+
+    def brief(self) -> list[dict[str, Any]]:
+        """The tasks of `live`, in no order, with only what a table shows (`index_rows.brief`)."""
+        return self._read_or_rebuild(
+            lambda: self._current("SELECT task_id, text, stamp FROM brief", brief),
+        )
+
+    def _current(self, query: str, shape: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows of a query. Those whose manifest has changed are read from it, and given their `shape`."""
+        known = self._connection.execute(query).fetchall()
+        if not known:
+            return []
+        texts: list[str] = []
+        changed: list[tuple[dict[str, Any], str]] = []
+        is_news = False
+        now = clock.now()
+        folder = files.open_folder(self.home.tasks)
+        try:
+            for task_id, text, stamp in known:
+                if not stamp or stamp != stamp_of(manifest_in(task_id), now, folder):
+                    found = read_row(self.home, task_id)
+                    if found is None:
+                        continue  # removed meanwhile
+                    row, stamp = found
+                    changed.append((row, stamp))
+                    old, text = text, quick_json.dumps(shape(row), is_compact=True)
+                    is_news = is_news or text != old
+                texts.append(text)
+        finally:
+            os.close(folder)
+        # A few heartbeats are read again by the next reader: that costs less than a transaction.
+        if is_news or len(changed) > _FEW:
+            self._keep(changed)
+        # Parsed as one text: parsing ten thousand small ones takes twice as long.
         return quick_json.loads(f"[{','.join(texts)}]")
 
-    def _keep(self, rows: list[tuple[str, dict[str, Any], str]]) -> None:
+    def _keep(self, rows: list[tuple[dict[str, Any], str]]) -> None:
         try:
-            for text, row, stamp in rows:
-                _put(self._connection, text, row, inode=_inode(self.home, row["task_id"]), stamp=stamp)
+            for row, stamp in rows:
+                _put(self._connection, row, inode=_inode(self.home, row["task_id"]), stamp=stamp)
             self._connection.commit()
         except sqlite3.OperationalError:
             self._connection.rollback()  # busy: the next reader updates it
@@ -156,7 +174,6 @@ class Index:
         else:
             query = "SELECT short FROM tasks WHERE ended = 1 ORDER BY started_at DESC, task_id DESC LIMIT ?"
             rows = self._connection.execute(query, (limit,)).fetchall()
-        # Parsed as one text: parsing ten thousand small ones takes twice as long.
         return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
 
     def overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
@@ -167,7 +184,8 @@ class Index:
         return self._read_or_rebuild(self._overview)
 
     def _overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
-        self._connection.execute("BEGIN")  # one snapshot for both; `_live` ends it
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")  # one snapshot for both, until `_live` writes
         query = f"SELECT status, count(*) FROM tasks WHERE {_ALL_ENDED} GROUP BY status"
         counts = dict(self._connection.execute(query).fetchall())
         return self._live(), counts
@@ -238,14 +256,13 @@ class Index:
             }
         in_index = dict(self._connection.execute("SELECT task_id, inode FROM tasks").fetchall())
         is_history = not in_index
-        for task_id, inode in on_disk.items():
+        for task_id, inode in sorted(on_disk.items()):  # SQLite writes sorted rows faster
             # A different directory under the same id is a different task.
             if in_index.get(task_id) != inode:
                 found = read_row(self.home, task_id)
                 if found is not None:
                     row, stamp = found
-                    text = quick_json.dumps(row)
-                    _put(self._connection, text, row, inode=inode, stamp=stamp, is_history=is_history)
+                    _put(self._connection, row, inode=inode, stamp=stamp, is_history=is_history)
         for task_id in in_index.keys() - on_disk.keys():
             _delete(self._connection, task_id)
         is_stable = clock.now() - folder.st_mtime > RACY_S
@@ -274,6 +291,8 @@ def _connect(path: str) -> sqlite3.Connection:
                     inode INTEGER, stamp TEXT, news TEXT, seq INTEGER
                 );
                 CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
+                CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT)
+                    WITHOUT ROWID;
                 CREATE TABLE IF NOT EXISTS gone (task_id TEXT PRIMARY KEY, seq INTEGER);
                 CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
                 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
@@ -309,30 +328,33 @@ def put_aside_non_files(path: str) -> bool:
 
 def _put(
     connection: sqlite3.Connection,
-    text: str,
     row: dict[str, Any],
     *,
     inode: int,
     stamp: str = "",
     is_history: bool = False,
 ) -> None:
-    """Write a row, whose JSON is `text`. Without a stamp, the next reader reads the manifest again.
+    """Write a row. Without a stamp, the next reader reads the manifest again.
 
-    With `is_history`, the index is being built.
+    With `is_history`, the index is being built: it has no row of the task.
     """
-    ended = int(row["status"] in ENDS)
+    ended, text = int(row["status"] in ENDS), quick_json.dumps(row, is_compact=True)
     news = repr([row.get(name) for name in _CHANGE_FIELDS])
-    old = connection.execute("SELECT news, seq FROM tasks WHERE task_id = ?", (row["task_id"],)).fetchone()
-    if old is not None and old[0] == news:
-        seq = old[1]
-    elif old is None and is_history and ended:
+    if is_history and ended:
         seq = 0  # it ended before anybody asked
     else:
-        seq = _next_seq(connection)
+        query = "SELECT news, seq FROM tasks WHERE task_id = ?"
+        old = connection.execute(query, (row["task_id"],)).fetchone()
+        seq = old[1] if old is not None and old[0] == news else _next_seq(connection)
     connection.execute(
         "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq),
     )
+    if not ended:
+        listed = (row["task_id"], quick_json.dumps(brief(row), is_compact=True), stamp)
+        connection.execute("INSERT OR REPLACE INTO brief VALUES (?, ?, ?)", listed)
+    elif not is_history:
+        connection.execute("DELETE FROM brief WHERE task_id = ?", (row["task_id"],))
 
 
 def _next_seq(connection: sqlite3.Connection) -> int:
@@ -343,6 +365,7 @@ def _next_seq(connection: sqlite3.Connection) -> int:
 
 def _delete(connection: sqlite3.Connection, task_id: str) -> None:
     """Delete the row of a task that is gone, and remember that for those who ask what changed."""
+    connection.execute("DELETE FROM brief WHERE task_id = ?", (task_id,))
     if connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,)).rowcount == 0:
         return
     seq = _next_seq(connection)
@@ -355,6 +378,6 @@ def _delete(connection: sqlite3.Connection, task_id: str) -> None:
 
 def _inode(home: Home, task_id: str) -> int:
     try:
-        return os.stat(home.packet(task_id).path).st_ino
+        return os.stat(f"{home.tasks}/{task_id}").st_ino
     except OSError:
         return 0

@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.soundness import UNREADABLE, is_sound
+from holdfast.model.status import ENDS, Status
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 
@@ -21,10 +22,18 @@ FIELDS = (
     "usage", "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress",
     "verdict", "waiting_for", "stopping", "concerns", "denied", "labels", "status_updated_at", "deadline_at",
     "paid_calls", "session_id", "asked_s", "last_words", "permissions", "sandbox", "applied",
-    "denied_readers",
+    "denied_readers", "run_started_at", "waited_s", "repairs", "over_budget",
+    "accept",
 )  # fmt: skip
 #: Of each stage, these.
-_STAGE_FIELDS = ("name", "state", "agent", "decision")
+_STAGE_FIELDS = ("name", "state", "agent", "decision", "passed_before")
+#: Fields of a working task that the table of `ls` shows or computes with: these are always there, the others
+#: if they are not empty.
+_ALWAYS = ("task_id", "status", "agent", "stage", "started_at")
+_BRIEF = (
+    "stopping", "begun_at", "finished_at", "run_started_at", "waited_s", "asked_s", "wake_at",
+    "interrupt", "progress", "waiting_for", "concerns", "denied", "denied_readers", "applied", "last_words",
+)  # fmt: skip
 #: A file or directory that changed this recently may change again without a newer timestamp.
 RACY_S = 0.1
 
@@ -38,6 +47,24 @@ def short(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def brief(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a row that a table shows of a live task, without empty ones: a sixth of its text, for
+    a list of thousands. A task that waits tells more: its row is whole."""
+    if row["status"] in (Status.WAITING, Status.QUEUED):
+        return row
+    listed = {name: row[name] for name in _ALWAYS}
+    for name in _BRIEF:
+        value = row[name]
+        if value is not None and value not in ([], {}, ""):
+            listed[name] = value
+    if row["waited_s"] is None:
+        listed["attempt"] = row["attempt"]  # an older version wrote it (`model.elapsed`)
+    usage: dict[str, Any] = row["usage"] or {}
+    if usage.get("cost_usd") is not None or any(usage.values()):
+        listed["usage"] = usage
+    return listed
+
+
 def _short_stages(stages: Any) -> list[dict[str, Any]]:
     if not isinstance(stages, list):
         return []
@@ -48,10 +75,13 @@ def _short_stages(stages: Any) -> list[dict[str, Any]]:
     ]
 
 
-def stamp_of(path: str, now: float) -> str:
-    """Changes whenever the file does. Empty if there is none, or if it has just changed (see RACY_S)."""
+def stamp_of(path: str, now: float, folder: int | None = None) -> str:
+    """Changes whenever the file does. Empty if there is none, or if it has just changed (see RACY_S).
+
+    The path may be relative to an open folder.
+    """
     try:
-        found = os.lstat(path)
+        found = os.lstat(path, dir_fd=folder)
     except OSError:
         return ""
     if now - found.st_mtime < RACY_S:
@@ -65,15 +95,21 @@ def read_row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
     And the stamp of the manifest, if it is from there. None if there is no packet. The id is that of the
     directory, whatever the file says.
     """
-    packet = home.packet(task_id)
+    path = home.manifest_of(task_id)
     # Before it is read: what comes later changes it.
-    stamp = stamp_of(packet.manifest, clock.now())
+    stamp = stamp_of(path, clock.now())
     try:
-        manifest = atomic.read_json(packet.manifest)
+        manifest = atomic.read_json(path)
     except HoldfastError:
         manifest = None
-    if manifest is None or not is_sound(manifest):
-        stamp = ""
+    # An agent can write the file: an end counts only if the journal has it.
+    is_true = (
+        manifest is not None
+        and is_sound(manifest)
+        and (manifest["status"] not in ENDS or _has_ended_as(home, task_id, manifest["status"]))
+    )
+    if manifest is None or not is_true:
+        stamp, packet = "", home.packet(task_id)
         try:
             manifest = _derived(packet)
         except (HoldfastError, OSError) as error:
@@ -83,11 +119,25 @@ def read_row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
     return short(manifest), stamp
 
 
+def _has_ended_as(home: Home, task_id: str, status: str) -> bool:
+    from holdfast.store import ends  # the index knows most ends already
+
+    try:
+        return bool(ends.ends_as(home.journal_of(task_id), home.seals_of(task_id), status))
+    except OSError:
+        return False
+
+
 def _derived(packet: Packet) -> dict[str, Any]:
     from holdfast.model import manifest  # rarely needed
-    from holdfast.store import journal
+    from holdfast.store import journal, seals
 
-    return manifest.render(journal.fold(packet.journal), packet.path, manifest.Observed())
+    try:
+        sealed = seals.last_two(packet.seals)
+    except OSError:
+        sealed = None
+    task = journal.fold_sealed(packet.journal, sealed).task
+    return manifest.render(task, packet.path, manifest.Observed())
 
 
 def _unreadable(packet: Packet, error: Exception) -> dict[str, Any] | None:
@@ -107,7 +157,7 @@ def _unreadable(packet: Packet, error: Exception) -> dict[str, Any] | None:
             "attempt": 0,
             "retry_count": 0,
             "total_retries": 0,
-            "pid": 0,
+            "pid": None,
             "active_s": 0.0,
             "usage": {"input_tokens": None, "output_tokens": None, "cost_usd": None},
             "project_dir": "",

@@ -1,4 +1,4 @@
-"""inotify: the kernel tells what changed in directories. Without it, a caller must look itself.
+"""inotify: the kernel tells what changed in directories. Without it, a caller must poll.
 
 A user has 128 instances by default, for all programs together. One instance per view is fine; what runs once
 per task must not use it (`holdfast.watch.growth`).

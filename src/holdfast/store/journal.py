@@ -45,7 +45,7 @@ def _encode_lines(events: Sequence[ev.Event], at: str) -> bytes:
         import msgspec
 
         try:
-            return msgspec.json.Encoder().encode_lines(ev.encode_many(events, at))
+            return msgspec.json.Encoder(enc_hook=str).encode_lines(ev.encode_many(events, at))
         except (ValueError, OverflowError):
             pass  # a surrogate, or a number that is too large
     return b"".join([encode_line(event, at) for event in events])
@@ -87,9 +87,10 @@ def _read(path: str) -> Iterator[tuple[bytes, str, ev.Event]]:
 class Folded:
     """A task, and how much of its journal describes it."""
 
-    def __init__(self, task: Task, size: int, digest: Running, *, is_cut: bool) -> None:
+    def __init__(self, task: Task, size: int, digest: Running, *, lines: int, is_cut: bool) -> None:
         self.task = task
         self.size = size
+        self.lines = lines
         #: The digest of that much.
         self.digest = digest
         #: The last append was cut short: what there is of it does not count.
@@ -110,9 +111,9 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
     from holdfast.model.task import Task
     from holdfast.store.digest import running
 
-    task, digest, size = Task(), running(), 0
+    task, digest, size, number = Task(), running(), 0, 0
     last, before = sealed or (None, None)
-    is_strict = last is not None and last.is_of_this_boot
+    is_strict = last is not None and last.is_last
     #: What follows the second last seal counts only if the last one fits.
     held: list[tuple[str, ev.Event]] = []
     digest_before: Running | None = None
@@ -147,7 +148,7 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
         raise CorruptFile(
             f"{path} is empty", hint="the task cannot be read; remove it with 'holdfast rm --force'"
         )
-    return Folded(task, size, digest, is_cut=is_cut)
+    return Folded(task, size, digest, lines=number, is_cut=is_cut)
 
 
 def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptFile:
@@ -216,13 +217,21 @@ class Journal:
             )
         return ev.JournalForged(reason=reason, dropped_bytes=len(line))
 
-    def seal(self) -> None:
-        """Vouch for what is there, if no seal does."""
+    def open_seals(self) -> None:
+        """Vouch for what is there, and note durably that a runner writes from now on."""
         if self._seals is not None and self._digest is not None:
             try:
-                self._seals.add(self.size, self._digest.digest())
+                self._seals.open(self.size, self._digest.digest())
             except OSError as error:
                 storage_failed(error, f"cannot write {self._seals.path}")
+
+    def finish(self) -> None:
+        """Its writer leaves, and is still its only one: nothing that follows is genuine, in any boot."""
+        if self._seals is not None and self._digest is not None:
+            try:
+                self._seals.finish(self.size, self._digest.digest())
+            except OSError:
+                return  # as if we were killed
 
     @property
     def pin(self) -> str:
@@ -305,7 +314,7 @@ class Journal:
         failpoint("journal.after_append")
         self.size += len(data)
         seen = self._fingerprint()
-        # Somebody wrote while we did: the next check must not take it for ours.
+        # Another process wrote at the same time: the next check must not take that for our own write.
         self._last_fingerprint = seen if seen is None or seen[2] == self.size else (*seen[:2], -1)
         self._digest = digest
         return stamp

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 
+from holdfast import ids
+
 #: Directories of a new packet.
 PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done", "scratch")
 #: What a user writes into a packet.
@@ -40,6 +42,7 @@ class Home:
         self.outbox = f"{path}/outbox"
         self.outbox_status = f"{path}/outbox/status.json"
         self.outbox_failed = f"{path}/outbox/failed"
+        self.replies = f"{path}/replies"
         self.audit = f"{path}/audit.jsonl"
         self.loop = f"{path}/loop.json"
         self.schedules = f"{path}/schedules"
@@ -57,19 +60,23 @@ class Home:
         self.down = f"{path}/down"
         self.up = f"{path}/up"
 
-    # For lists of thousands of tasks: cheaper than a Packet.
+    # For lists of thousands of tasks: cheaper than a Packet. See also `manifest_in`.
 
     def manifest_of(self, task_id: str) -> str:
         """The manifest of a task."""
         return f"{self.tasks}/{task_id}/manifest.json"
 
-    def runner_lock_of(self, task_id: str) -> str:
-        """The lock of a task's runner."""
-        return f"{self.tasks}/{task_id}/runner.lock"
+    def journal_of(self, task_id: str) -> str:
+        """The journal of a task."""
+        return f"{self.tasks}/{task_id}/events.jsonl"
 
-    def output_log_of(self, task_id: str, *, is_archived: bool = False) -> str:
+    def seals_of(self, task_id: str) -> str:
+        """The seals of a task's journal."""
+        return f"{self.seals}/{task_id}"
+
+    def output_log_of(self, task_id: str) -> str:
         """The readable output of a task."""
-        return f"{self.archive if is_archived else self.tasks}/{task_id}/output.log"
+        return f"{self.tasks}/{task_id}/output.log"
 
     def packet(self, task_id: str) -> Packet:
         """The packet of a task, whether it exists or not."""
@@ -82,6 +89,18 @@ class Home:
     def notice(self, notice_id: str) -> str:
         """A notice that waits to be delivered."""
         return f"{self.outbox}/{notice_id}.json"
+
+    def reply(self, notice_id: str) -> str:
+        """What a reply to a notice may answer."""
+        return f"{self.replies}/{notice_id}.json"
+
+    def replies_failure(self, name: str) -> str:
+        """Why replies on a server cannot be read."""
+        return f"{self.replies}/failure-{name}.json"
+
+    def reply_taken(self, notice_id: str) -> str:
+        """The record that a reply to a notice was used."""
+        return f"{self.replies}/{notice_id}.taken"
 
     def schedule(self, name: str) -> str:
         """A schedule of the queue."""
@@ -170,7 +189,12 @@ class Packet:
     @property
     def home(self) -> Home:
         """The home of the packet."""
-        return Home(os.path.dirname(os.path.dirname(self.path)))
+        return Home(self._home_path)
+
+    @property
+    def _home_path(self) -> str:
+        """A Home would be far more than its path."""
+        return os.path.dirname(os.path.dirname(self.path))
 
     @property
     def sandbox_git(self) -> str:
@@ -188,17 +212,17 @@ class Packet:
     @property
     def admission(self) -> str:
         """Its record in the home: a command made the packet, or a person adopted it."""
-        return f"{self.home.path}/admitted/{self.task_id}"
+        return f"{self._home_path}/admitted/{self.task_id}"
 
     @property
     def seals(self) -> str:
         """The seals of the journal, outside the packet."""
-        return f"{self.home.path}/seals/{self.task_id}"
+        return f"{self._home_path}/seals/{self.task_id}"
 
     @property
     def index_notes(self) -> str:
         """Digests of the indexes in the packet, outside the packet."""
-        return f"{self.home.path}/seals/{self.task_id}.indexes"
+        return f"{self._home_path}/seals/{self.task_id}.indexes"
 
     def request(self, request_id: str) -> str:
         """A request in the inbox."""
@@ -296,11 +320,32 @@ class InterruptDir:
         self.work = f"{path}/work.json"
 
 
+# Paths relative to `tasks`: with a descriptor of that directory, the kernel finds a file in half the time.
+
+
+def manifest_in(task_id: str) -> str:
+    """The manifest of a task, relative to `Home.tasks`."""
+    return f"{task_id}/manifest.json"
+
+
+def runner_lock_in(task_id: str) -> str:
+    """The lock of a task's runner, relative to `Home.tasks`."""
+    return f"{task_id}/runner.lock"
+
+
+def output_log_in(task_id: str) -> str:
+    """The readable output of a task, relative to `Home.tasks` or `Home.archive`."""
+    return f"{task_id}/output.log"
+
+
 def is_packet(entry: os.DirEntry[str]) -> bool:
     """Whether an entry of `tasks` is a packet: a directory, or a link to a packet that was moved elsewhere.
 
-    Nothing must be written through any other link.
+    Nothing must be written through any other link. Its name must be an id: code that shows or
+    stores it cannot handle others, such as names that are not UTF-8.
     """
+    if not ids.is_safe_name(entry.name, 64):
+        return False
     return entry.is_dir() and (not entry.is_symlink() or os.path.exists(Packet(entry.path).journal))
 
 

@@ -14,22 +14,25 @@ import errno
 import fcntl
 import os
 
-from holdfast import __version__, clock, quick_json
+from holdfast import __version__, clock, files, quick_json
 from holdfast.errors import HoldfastError, LockHeld
 from holdfast.failpoints import failpoint
 from holdfast.model.process import ProcessIdentity
 from holdfast.store import atomic
 from holdfast.store.atomic import storage_failed
 from holdfast.store.layout import anchor_of
-from holdfast.store.process import HAS_PROC, all_pids, identify, open_files
+from holdfast.store.process import HAS_PROC, all_pids, identify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 #: How long to retry: a forked child of the last owner may hold a copy for a moment.
 CONTEST_S = 0.2
 _OWNER_BYTES = 4096
+#: In the kernel's description of a descriptor: it holds an exclusive lock.
+_LOCKED = b"FLOCK  ADVISORY  WRITE"
 #: O_NONBLOCK: a pipe in place of a lock must not stop the opener.
 _CHECK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 #: Links are followed: a packet may be one (`layout.is_packet`).
@@ -59,7 +62,7 @@ class Lock:
         return self.descriptor, self.anchor
 
     def mend(self) -> bool:
-        """Put back the half of the lock that was removed: the other half still excludes everybody.
+        """Put back the half of the lock that was removed: the other half still excludes all others.
 
         Returns False if neither is at its path any more. Then another process may hold the lock, and the
         caller must leave without writing anything.
@@ -78,7 +81,7 @@ class Lock:
         return has_file or has_anchor
 
     def _put_back(self, descriptor: int, new: int, path: str) -> None:
-        """Let a descriptor refer to a new file, if nobody else has locked that."""
+        """Let a descriptor refer to a new file, unless another process has locked that file."""
         try:
             if _flock(new) and _is_at(path, new):
                 os.dup2(new, descriptor, inheritable=False)
@@ -236,6 +239,38 @@ def is_held(path: str) -> bool:
     return storage_failed(unknown, f"cannot check {path}")
 
 
+def held_among(folder: str, names: Sequence[str]) -> set[str]:
+    """Which of many lock files are held; their names are relative to a folder.
+
+    One that is not among them may still be held, for example if its file was removed: ask `is_held`.
+    """
+    held: set[str] = set()
+    if not names:
+        return held
+    try:
+        root = files.open_folder(folder)
+    except OSError:
+        return held
+    take, shared = fcntl.flock, fcntl.LOCK_SH | fcntl.LOCK_NB
+    try:
+        for name in names:
+            try:
+                descriptor = os.open(name, _CHECK, dir_fd=root)
+            except OSError:
+                continue
+            try:
+                take(descriptor, shared)
+            except BlockingIOError:
+                held.add(name)
+            except OSError:
+                continue
+            finally:
+                os.close(descriptor)
+    finally:
+        os.close(root)
+    return held
+
+
 def _is_locked(path: str, flags: int) -> bool:
     """Whether a file or directory is locked. What does not exist, or is neither, is not. Raises OSError."""
     try:
@@ -254,20 +289,64 @@ def _is_locked(path: str, flags: int) -> bool:
 
 
 def holders(path: str) -> list[int]:
-    """Processes that have the lock open: its owner, signed or not, and forked copies.
+    """Processes that hold the lock: its owner, signed or not, and forked copies.
 
     Slow: reads all of /proc.
     """
     if not HAS_PROC:
         signed = owner(path)
         return [signed.pid] if signed is not None and is_held(path) else []
-    halves = {path, anchor_of(path)}
-    return [pid for pid in all_pids() if pid != os.getpid() and not halves.isdisjoint(open_files(pid))]
+    return [pid for pid in all_pids() if pid != os.getpid() and holds(path, pid)]
 
 
-def is_open_in(path: str, pid: int) -> bool:
-    """Whether a process has the lock's file or anchor open. Unknown (without /proc) counts as yes."""
-    return not HAS_PROC or not {path, anchor_of(path)}.isdisjoint(open_files(pid))
+def holds(path: str, pid: int) -> bool:
+    """Whether the kernel says that a process holds the lock, of the file or of its anchor. Unknown (without
+    /proc) counts as yes."""
+    if not HAS_PROC:
+        return True
+    halves: list[os.stat_result] = []
+    for half in (path, anchor_of(path)):
+        try:
+            halves.append(os.stat(half))
+        except OSError:
+            continue
+    folder = f"/proc/{pid}"
+    try:
+        descriptors = os.listdir(f"{folder}/fd")
+    except OSError:
+        return False
+    for descriptor in descriptors:
+        try:
+            found = os.stat(f"{folder}/fd/{descriptor}")
+            if any(os.path.samestat(found, half) for half in halves) and _LOCKED in _kernel_file(
+                f"{folder}/fdinfo/{descriptor}"
+            ):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _kernel_file(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _OWNER_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def holder(path: str) -> ProcessIdentity | None:
+    """The process to signal about a lock: its owner if it really holds the lock, else the holder.
+
+    The name in the file proves nothing: an agent can write any name.
+    """
+    return true_owner(path) or next(filter(None, map(identify, holders(path))), None)
+
+
+def true_owner(path: str) -> ProcessIdentity | None:
+    """The process that signed the lock, if it really holds it."""
+    signed = owner(path)
+    return signed if signed is not None and holds(path, signed.pid) else None
 
 
 def owner(path: str) -> ProcessIdentity | None:

@@ -6,10 +6,15 @@ execute there is reached without following one.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
+from holdfast import files
 from holdfast.errors import StorageError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def plain_path(root: str, *targets: str) -> None:
@@ -36,3 +41,51 @@ def is_directory(path: str) -> bool:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
         return False
+
+
+def leads_out(path: str, *roots: str) -> bool:
+    """Whether a path that begins in one of these directories ends outside it, through a link."""
+    root = _root_of(path, roots)
+    return root is not None and not os.path.realpath(path).startswith(root + "/")
+
+
+def read_named(path: str, *roots: str) -> bytes:
+    """The content of a file that a user named. Raises OSError.
+
+    If it is in one of these directories, in which an agent writes, no link leads out of it: else the agent
+    would choose what we read, and get to see it.
+    """
+    root = _root_of(path, roots)
+    if root is None:
+        return files.read(path, follow=True)
+    real: str = os.path.realpath(path)
+    if not real.startswith(root + "/"):
+        raise OSError(errno.ELOOP, f"a link leads out of {root}", path)
+    *folders, name = real[len(root) + 1 :].split("/")
+    # Step by step: nothing can be put in between.
+    held = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            inner = os.open(folder, _FOLDER, dir_fd=held)
+            os.close(held)
+            held = inner
+        descriptor = os.open(name, _FILE, dir_fd=held)
+    finally:
+        os.close(held)
+    try:
+        files.check_regular(descriptor, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return files.read_open(descriptor, path)
+
+
+def _root_of(path: str, roots: tuple[str, ...]) -> str | None:
+    """The directory of these in which a path begins, resolved; None if it begins in none."""
+    real = {os.path.realpath(root).rstrip("/") for root in roots if root}
+    above = os.path.dirname(os.path.abspath(path))
+    while above != "/":
+        if (found := os.path.realpath(above)) in real:
+            return found
+        above = os.path.dirname(above)
+    return None

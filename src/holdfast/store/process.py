@@ -184,12 +184,24 @@ def exit_status(identity: ProcessIdentity, pidfd: int = -1) -> int | None:
         return None
     status = _status_by_pidfd(pidfd)
     if status is None:
-        fields = stat_fields(identity.pid)
+        fields = stat_fields(identity.pid) if identity.boot_id == boot_id() else None
         if fields is not None and int(fields[_START_TIME]) == identity.start_time and not _is_running(fields):
-            return int(fields[_EXIT_CODE])
+            return int(fields[_EXIT_CODE]) if _may_inspect(identity.pid) else None
         # It may have been reaped between the two.
         status = _status_by_pidfd(pidfd)
     return status
+
+
+def _may_inspect(pid: int) -> bool:
+    """Whether the kernel tells us everything about a zombie. If not (from inside a user namespace, say), it
+    shows 0 as exit status."""
+    try:
+        os.readlink(f"/proc/{pid}/exe")
+    except FileNotFoundError:
+        return True  # allowed, but a zombie has none
+    except OSError:
+        return False
+    return True
 
 
 def _status_by_pidfd(pidfd: int) -> int | None:

@@ -121,7 +121,7 @@ class Pulse:
         home. Not on a read-only disk, where no heartbeat can be shown, and not a person's loop."""
         if _is_foreground(self.lock) or not os.access(self.home.path, os.W_OK):
             return
-        if not locks.is_open_in(self.lock, self.owner.pid) or not process.send(self.owner, signal.SIGKILL):
+        if not locks.holds(self.lock, self.owner.pid) or not process.send(self.owner, signal.SIGKILL):
             return
         role = os.path.basename(self.lock).removesuffix(".lock")
         audit.append(
@@ -142,7 +142,7 @@ def is_stopped(owner: ProcessIdentity) -> bool:
 def wake(lock: str, owner: ProcessIdentity | None = None) -> None:
     """Continue the owner of a held lock if a signal stopped it, unless a person has it in the foreground."""
     owner = owner or locks.owner(lock)
-    if owner is not None and is_stopped(owner) and not _is_foreground(lock):
+    if owner is not None and is_stopped(owner) and locks.holds(lock, owner.pid) and not _is_foreground(lock):
         process.send(owner, signal.SIGCONT)
 
 

@@ -1,10 +1,12 @@
 """The seals of a journal: what its runner has written, noted outside the packet, where its agent works.
 
 Before each append, a runner adds a seal to `<home>/seals/<id>`: the length that the journal will have, and
-the digest of everything up to there. So a later runner can tell what a runner has written from what somebody
-else has, and an append that was cut short by a kill from both. A seal is not synced: after a power failure
-the last ones may be missing, and then (each has the boot in which it was made) what follows the last seal is
-believed. Nothing here is secret: who can write both files can forge both (docs/security.md).
+the digest of everything up to there. So a later runner can tell three things apart: lines of a runner, lines
+of anything else, and an append that a kill cut short. Most seals are not synced: after a power failure the
+last ones may be missing, and then (each has the boot in which it was made) what follows the last seal is
+believed. That holds only for a task that had a runner: a command that creates a task, and a runner that
+leaves, close the seals, and the next runner opens them again before it writes. Both are synced. Nothing here
+is secret: who can write both files can forge both (docs/security.md).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import os
 import struct
 
 from holdfast import files
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ProcMissing
 from holdfast.store import atomic, process
 from holdfast.store.atomic import storage_failed
 from holdfast.store.digest import running
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Length of the journal, its digest, and the boot.
 _SEAL = struct.Struct("!Q16s8s")
+#: In place of the boot: no runner has written since. Not zeros, which a power failure may leave in a file.
+_CLOSED = b"\xff" * 8
 _CHUNK = 1 << 20
 
 
@@ -40,30 +44,45 @@ class Seal:
         self.boot = boot
 
     @property
-    def is_of_this_boot(self) -> bool:
-        """Whether the machine was not restarted since."""
+    def is_open(self) -> bool:
+        """Whether a runner of this boot has made it, and the seals were not closed since."""
         return self.boot == this_boot()
 
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing of ours can follow it: it is closed, or the machine was not restarted since.
 
+        Unknown without /proc: then the seal counts.
+        """
+        try:
+            return self.boot == _CLOSED or self.is_open
+        except ProcMissing:
+            return True
+
+
+_this_boot = b""
 #: The seal of a journal without any line.
 _NOTHING = Seal(0, running().digest(), b"")
 
 
 def this_boot() -> bytes:
     """The boot of the machine, in the form that a seal has."""
-    digest = running()
-    digest.update(process.boot_id().encode())
-    return digest.digest()[:8]
+    global _this_boot
+    if not _this_boot:
+        digest = running()
+        digest.update(process.boot_id().encode())
+        _this_boot = digest.digest()[:8]
+    return _this_boot
 
 
 def last_two(path: str) -> tuple[Seal, Seal] | None:
     """The last seal and the one before it; None if there is none. Raises OSError if it is no file."""
     try:
-        descriptor = files.open_regular(path)
+        descriptor, size = files.open_sized(path)
     except FileNotFoundError:
         return None
     try:
-        count = os.fstat(descriptor).st_size // _SEAL.size
+        count = size // _SEAL.size
         if not count:
             return None
         first = max(0, count - 2)
@@ -81,12 +100,13 @@ def _each(path: str) -> Iterator[Seal]:
 
 
 def longest(path: str, journal: str) -> tuple[int, bool]:
-    """How many bytes of a journal some seal vouches for, and whether any seal is of this boot."""
+    """How many bytes of a journal some seal vouches for, and whether no seal can be missing after it."""
     by_size: dict[int, set[bytes]] = {}
-    boot, is_of_this_boot = this_boot(), False
+    boot, is_of_this_boot, is_closed = this_boot(), False, False
     for seal in _each(path):
         by_size.setdefault(seal.size, set()).add(seal.digest)
         is_of_this_boot = is_of_this_boot or seal.boot == boot
+        is_closed = seal.boot == _CLOSED
     digest, at, good = running(), 0, 0
     with files.stream(journal) as file:
         for size in sorted(by_size):
@@ -97,7 +117,7 @@ def longest(path: str, journal: str) -> tuple[int, bool]:
                 break
             if digest.digest() in by_size[size]:
                 good = size
-    return good, is_of_this_boot
+    return good, is_of_this_boot or is_closed
 
 
 def note_forgery(path: str, reason: str, dropped_bytes: int) -> None:
@@ -121,6 +141,26 @@ def noted_forgery(path: str) -> tuple[str, int] | None:
 def forget_forgery(path: str) -> None:
     """It is recorded now, or its task is removed."""
     atomic.forget(f"{path}.forged")
+
+
+def begin(path: str, line: bytes) -> None:
+    """Seal the first line of a journal that is not there yet. Seals of a removed task go. Raises OSError."""
+    digest = running()
+    digest.update(line)
+    atomic.make_directory(os.path.dirname(path))
+    atomic.forget(path)
+    descriptor = atomic.open_own(path, os.O_WRONLY | os.O_TRUNC)
+    try:
+        # If it is lost with the power, the record of `store.admitted` vouches for the first line.
+        atomic.write_all(descriptor, _SEAL.pack(len(line), digest.digest(), _CLOSED))
+    finally:
+        os.close(descriptor)
+
+
+def adopt(path: str, journal: str) -> None:
+    """Seal a journal as it is, because a person has named its task, unless it has seals. Raises OSError."""
+    if not os.path.lexists(path):
+        begin(path, files.read(journal))
 
 
 def digest_of(descriptor: int, size: int) -> Running:
@@ -154,6 +194,17 @@ class Seals:
             atomic.make_directory(os.path.dirname(self.path))
             self._descriptor = atomic.open_own(self.path, os.O_RDWR | os.O_APPEND)
         atomic.write_all(self._descriptor, _SEAL.pack(size, digest, self._boot))
+
+    def open(self, size: int, digest: bytes) -> None:
+        """Add a seal, durably, after which others may get lost. Raises OSError."""
+        self.add(size, digest)
+        os.fsync(self._descriptor)
+
+    def finish(self, size: int, digest: bytes) -> None:
+        """Close the seals, durably: no runner writes any more. Raises OSError."""
+        if os.fstat(self._descriptor).st_nlink:
+            atomic.write_all(self._descriptor, _SEAL.pack(size, digest, _CLOSED))
+            os.fsync(self._descriptor)
 
     def note_forgery(self, reason: str, dropped_bytes: int) -> None:
         """See the function."""

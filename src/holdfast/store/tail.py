@@ -11,10 +11,10 @@ _BLOCK_BYTES = 16384
 _LINE_BYTES = 2048
 
 
-def end_bytes(path: str, count: int) -> bytes:
-    """The last bytes; empty if the file cannot be read."""
+def end_bytes(path: str, count: int, folder: int | None = None) -> bytes:
+    """The last bytes; empty if the file cannot be read. The path may be relative to an open folder."""
     try:
-        return files.read_end(path, count)
+        return files.read_end(path, count, folder)
     except OSError:
         return b""
 
@@ -50,7 +50,18 @@ def _split(data: bytes) -> list[bytes]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
-def last_line(path: str) -> str:
-    """The last line that is not blank."""
-    lines = end_text(path, _LINE_BYTES).splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+#: Lines of a readable log that say where output begins, not what it says (`model/readable.py`).
+_HEADINGS = ("[session ", "--- attempt ")
+
+
+def last_line(path: str, folder: int | None = None) -> str:
+    """The last line of a readable log that is not blank. The path may be relative to an open folder."""
+    try:
+        data = files.read_end(path, _LINE_BYTES, folder)
+    except OSError:
+        return ""
+    if not data:
+        return ""
+    lines = data.decode("utf-8", "replace").splitlines()
+    said = (line.strip() for line in reversed(lines) if not line.startswith(_HEADINGS))
+    return next(filter(None, said), "")

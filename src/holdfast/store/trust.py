@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SCHEMA, _UP_SCHEMA = "holdfast.trust/1", "holdfast.trust-up/1"
 _RULES_SCHEMA = "holdfast.trust-rules/1"
 _MAX_BYTES = 8 * 1024 * 1024
+_KEY_BYTES = 32
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
@@ -251,25 +252,60 @@ def _up_path(home: str) -> str:
     return os.path.join(paths.trust_dir(), f"{name}.up")
 
 
+def reply_key(home: str, *, create: bool) -> bytes | None:
+    """The key that signs the buttons of notices of a home; None if there is none and it is not created.
+
+    Beside the settings: in the home, an agent could write it, and a copy of the home would have it. Raises
+    NotPossible if others can write or read it, StorageError.
+    """
+    name = sha256(os.fsencode(os.path.realpath(home)))[:32]
+    path = os.path.join(paths.trust_dir(), f"{name}.reply-key")
+    if create and not os.path.lexists(path):
+        os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
+        atomic.create(path, os.urandom(_KEY_BYTES).hex().encode() + b"\n")
+    if not os.path.lexists(path):
+        return None
+    text = _bytes_of(path, others=stat.S_IRWXG | stat.S_IRWXO)
+    try:
+        key = bytes.fromhex((text or b"").decode("ascii"))
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise NotPossible(
+            f"{path} is not a key that only you can read and write",
+            hint="remove it: buttons of notices that were sent then do nothing",
+        )
+    return key
+
+
 def _read(path: str) -> dict[str, Any] | None:
     """A valid record; None if there is none."""
+    try:
+        data = _bytes_of(path)
+        record = None if data is None else json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return record if _is_valid(record) else None
+
+
+def _bytes_of(path: str, *, others: int = stat.S_IWGRP | stat.S_IWOTH) -> bytes | None:
+    """The bytes of a trust file; None if it does not exist, or if other users have a right in `others`."""
     try:
         if not _is_ours(os.stat(os.path.dirname(path), follow_symlinks=False), stat.S_IFDIR):
             return None
         descriptor = os.open(path, _OPEN)
         try:
             found = os.fstat(descriptor)
-            if not _is_ours(found, stat.S_IFREG) or found.st_size > _MAX_BYTES:
+            if not _is_ours(found, stat.S_IFREG) or found.st_size > _MAX_BYTES or found.st_mode & others:
                 return None
             data = b""
             while len(data) <= _MAX_BYTES and (piece := os.read(descriptor, _MAX_BYTES)):
                 data += piece
+            return data
         finally:
             os.close(descriptor)
-        record = json.loads(data)
-    except (OSError, ValueError, RecursionError, HoldfastError):
+    except OSError:
         return None
-    return record if _is_valid(record) else None
 
 
 def _is_ours(found: os.stat_result, kind: int) -> bool:

@@ -10,10 +10,12 @@ import os
 
 from holdfast import clock, files
 from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
+from holdfast.model.request import rules
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, inbox, load
+from holdfast.packet.kill_runner import KILL_S, Patience
 from holdfast.runner_process import start_runner
-from holdfast.store import admitted, atomic, audit, process, pulse
+from holdfast.store import admitted, atomic, audit, process, pulse, seals
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 
 ANSWER_S = 2.0
 _RESTART_S = 0.3
-#: Requests after which a task runs.
-_LETS_RUN = ("resume", "approve", "retry", "takeover", "handback")
 
 
 class Sent:
@@ -48,15 +48,17 @@ def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
         raise error
 
 
-def send_all(packets: Sequence[Packet], verb: str, args: Callable[[Packet], dict[str, Any]]) -> Sent:
+def send_all(
+    packets: Sequence[Packet], verb: str, args: Callable[[Packet], dict[str, Any]], *, kills: bool = False
+) -> Sent:
     """Send a request to each task, then await the answers: their runners work at once.
 
-    A refusal has a hint on what to do instead.
+    A refusal has a hint on what to do instead. With `kills`, runners that do not answer are killed.
     """
     sent, posted = Sent(), list[Posted]()
     for packet in packets:
         try:
-            posted.append(post_request(packet, verb, args(packet)))
+            posted.append(post_request(packet, verb, args(packet), wakes=kills, kills=kills))
         except HoldfastError as error:
             sent.failed.append((packet, error))
     for request, error in answers(posted):
@@ -91,7 +93,7 @@ def stop_all(packets: Sequence[Packet], args: dict[str, Any]) -> tuple[Sent, lis
     for packet in packets:
         # A request that is pending, such as a retry, may bring it back.
         (ended if _has_ended(packet) and not inbox.names(packet) else going).append(packet)
-    sent = send_all(going, "stop", lambda _: args)
+    sent = send_all(going, "stop", lambda _: args, kills=bool(args.get("now")))
     for packet, error in list(sent.failed):
         if isinstance(error, RequestRefused) and _has_ended(packet):
             sent.failed.remove((packet, error))  # it ended meanwhile
@@ -109,7 +111,7 @@ def stop(packet: Packet, args: dict[str, Any]) -> bool:
 
 def _has_ended(packet: Packet) -> bool:
     try:
-        return load.read_manifest(load.wherever(packet))["status"] in ENDS
+        return load.read_true(load.wherever(packet))["status"] in ENDS
     except HoldfastError:
         return False  # the request tells what is wrong with it
 
@@ -117,7 +119,7 @@ def _has_ended(packet: Packet) -> bool:
 def answers(requests: Sequence[Posted]) -> Iterator[tuple[Posted, HoldfastError | None]]:
     """Each request as it is answered, with None or why it was refused.
 
-    When no answer came for 2 s, those that are left are Unanswered; they stay pending.
+    When no answer came for a while, those that are left are Unanswered; they stay pending.
     """
     left = list(requests)
     last_mono, pause_s = clock.mono(), 0.002
@@ -132,7 +134,7 @@ def answers(requests: Sequence[Posted]) -> Iterator[tuple[Posted, HoldfastError 
             left.remove(posted)
             last_mono, pause_s = clock.mono(), 0.002
             yield posted, error
-        if clock.mono() - last_mono > ANSWER_S:
+        if left and clock.mono() - last_mono > max(posted.patience_s for posted in left):
             yield from ((posted, _unanswered(posted)) for posted in left)
             return
         if left:
@@ -143,7 +145,7 @@ def answers(requests: Sequence[Posted]) -> Iterator[tuple[Posted, HoldfastError 
 def _unanswered(posted: Posted) -> Unanswered:
     task_id = posted.packet.task_id
     return Unanswered(
-        f"the runner of {task_id} did not answer '{posted.verb}' within {ANSWER_S:.0f}s",
+        f"the runner of {task_id} did not answer '{posted.verb}' within {posted.patience_s:.0f}s",
         hint=f"the request is still pending; 'holdfast show {task_id}' shows the task",
     )
 
@@ -151,7 +153,9 @@ def _unanswered(posted: Posted) -> Unanswered:
 class Posted:
     """A request in the inbox of a task."""
 
-    def __init__(self, packet: Packet, request_id: str, verb: str, *, wakes: bool) -> None:
+    def __init__(
+        self, packet: Packet, request_id: str, verb: str, *, wakes: bool, kills: bool = False
+    ) -> None:
         self.packet = packet
         self.verb = verb
         self._id = request_id
@@ -159,6 +163,9 @@ class Posted:
         self._started_mono = clock.mono()
         self._is_answered = False
         self._wakes = wakes
+        self._patience = Patience(packet) if kills else None
+        #: How long to wait for an answer.
+        self.patience_s = ANSWER_S + (KILL_S if kills else 0.0)
 
     def is_answered(self) -> bool:
         """Whether it was applied. Starts another runner if the last one has exited.
@@ -177,25 +184,52 @@ class Posted:
             if locks.is_held(self.packet.runner_lock):
                 if self._wakes:
                     pulse.wake(self.packet.runner_lock)
+                if self._patience is not None:
+                    self._patience.look()  # then the next look starts another
             else:
                 _raise_if_unreadable(self.packet, self._path, self.verb)
                 start_runner(self.packet)
         return False
 
 
+class Insistence:
+    """While the end of a task is awaited that was told to stop: its runner may be stopped or die after its
+    answer."""
+
+    def __init__(self, packet: Packet) -> None:
+        self._packet = packet
+        self._patience = Patience(packet)
+        self._started_mono = clock.mono()
+
+    def look(self) -> None:
+        """To be called often. Kills a runner that does nothing, and starts one if there is none."""
+        if locks.is_held(self._packet.runner_lock):
+            self._patience.look()
+        elif clock.mono() - self._started_mono > _RESTART_S:
+            self._started_mono = clock.mono()
+            if not _has_ended(self._packet):
+                start_runner(self._packet)
+
+
 def post_request(
-    packet: Packet, verb: str, args: dict[str, Any], *, wakes: bool = False, who: Asker | None = None
+    packet: Packet,
+    verb: str,
+    args: dict[str, Any],
+    *,
+    wakes: bool = False,
+    kills: bool = False,
+    who: Asker | None = None,
 ) -> Posted:
     """Write a request, and make sure that a runner sees it. Does not wait. Raises ForPersons if `who`
     (default: who runs this process) may not ask for it.
 
     With `wakes`, a runner that a signal stopped is continued while the answer is awaited. Otherwise the
-    keeper does that.
+    keeper does that. With `kills`, one that does nothing for KILL_S is killed, and another is started.
     """
     process.require_proc()
     who = who or asker.find()
     asker.check(who, packet, verb)
-    if verb in _LETS_RUN:
+    if rules(verb).lets_run:
         adopt(packet)
     try:
         request = inbox.drop(packet, verb, args, by=who.by, asker=who.kind)
@@ -214,7 +248,7 @@ def post_request(
             "request": request.id,
         },
     )
-    posted = Posted(packet, request.id, verb, wakes=wakes)
+    posted = Posted(packet, request.id, verb, wakes=wakes, kills=kills)
     if not inbox.ring(packet):
         start_runner(packet)
     return posted
@@ -229,6 +263,7 @@ def adopt(packet: Packet) -> bool:
         return False
     try:
         admitted.adopt(packet)
+        seals.adopt(packet.seals, packet.journal)
     except OSError as error:
         atomic.storage_failed(error, f"cannot write {packet.admission}")
     return True

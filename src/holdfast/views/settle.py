@@ -89,6 +89,11 @@ class Watched:
             return Settled(packet=self.packet, manifest=self.manifest, is_lost=is_lost)
         return None
 
+    @property
+    def is_queued(self) -> bool:
+        """Whether it was queued when it was last looked at."""
+        return self.manifest.get("status") == Status.QUEUED
+
     def care(self) -> None:
         """Start a keeper if the task needs one."""
         self.is_held_back = home_down.holds_back(self.packet, self.manifest)
@@ -118,13 +123,11 @@ def settle(
 
     changes = Changes(home, only=watched)
     changed, due, cared_mono = set(watched), set(watched), clock.mono()
-    has_said_down = False
+    told = _QueueTold(home, say)
     try:
         while True:
             yield from _round(watched, due, until, changed=changed)
-            if not has_said_down and any(each.is_held_back for each in watched.values()):
-                has_said_down = True
-                say(home_down.QUEUE_WAITS)
+            told.look([task_id for task_id, each in watched.items() if each.is_queued])
             if not watched or clock.mono() >= ends_mono:
                 return
             changed = changes.wait(min(_LOOK_S, max(0.0, ends_mono - clock.mono())))
@@ -147,6 +150,33 @@ def _round(
         else:
             del watched[task_id]
             yield settled
+
+
+class _QueueTold:
+    """Says once what keeps queued tasks from starting: a home that is down, a pause, a question."""
+
+    def __init__(self, home: Home, say: Say) -> None:
+        from holdfast.views.facts.queue_places import QueuePlaces
+
+        self._home, self._say, self._places = home, say, QueuePlaces(home)
+        self._due_mono = float("-inf")
+        self._told: list[str] = []
+
+    def look(self, task_ids: list[str]) -> None:
+        """Say what is new about these tasks, at most once a second."""
+        if not task_ids or clock.mono() < self._due_mono:
+            return
+        self._due_mono = clock.mono() + _STUCK_CHECK_S
+        if not self._places.is_outdated:
+            return
+        from holdfast.views.text import queue_reason  # few tasks are queued
+
+        self._places.note()
+        found = queue_reason.obstacles_of(self._home, task_ids)
+        for line in found:
+            if line not in self._told:
+                self._say(line)
+        self._told = found
 
 
 def _is_kept(home: Home) -> bool:

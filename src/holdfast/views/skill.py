@@ -123,9 +123,9 @@ def _state(path: str) -> str:
     except OSError:
         return FOREIGN
     body, mark, rest = data.rpartition(_BEGIN)
-    if not mark or not rest.endswith(_END):
+    if not mark:
         return FOREIGN
-    if rest.removesuffix(_END).rpartition(b" ")[2] != sha256(body).encode():
+    if not rest.endswith(_END) or rest.removesuffix(_END).rpartition(b" ")[2] != sha256(body).encode():
         return CHANGED
     return CURRENT if data == _signed(text().encode()) else OLD
 

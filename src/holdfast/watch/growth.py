@@ -48,7 +48,7 @@ class GrowthWatch:
             _drain(self.descriptor)
 
     def disarm(self) -> None:
-        """Send no signal. (A descriptor disturbs nobody.)"""
+        """Send no signal. (A descriptor interrupts nothing.)"""
         if self._directory >= 0:
             _notify(self._directory, 0)
 

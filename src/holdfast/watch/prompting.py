@@ -8,7 +8,8 @@ needs two prompts in a row.
 from __future__ import annotations
 
 import re
-from enum import StrEnum
+
+from holdfast.model.names import Names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ LOOKS = 2
 _LINE_CHARS = 400
 
 
-class Showing(StrEnum):
+class Showing(Names):
     """Kind of the last lines."""
 
     WAITING_FOR_INPUT = "waiting_for_input"

@@ -7,8 +7,7 @@ the agent retries the model's service are no progress: they have a ceiling too.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from holdfast.model.names import Names
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Kind(StrEnum):
+class Kind(Names):
     """The possible verdicts."""
 
     WORKING = "working"
@@ -134,7 +133,7 @@ def _judge_retries(evidence: Evidence, since_mono: float, limits: Limits, now_mo
         return Verdict(kind=Kind.WORKING, because="it retries", look_again_mono=min(shown_at, ends))
     excuses: list[tuple[str, float]] = []
     wait_until = evidence.wait_until_mono
-    # Only a long pause counts of its own, which the service asked for: all retries have a short one.
+    # By itself only a long pause counts, which the service asked for: every retry has a short one.
     if wait_until is not None and wait_until - evidence.progress_mono > limits.grace_s:
         until = min(wait_until + limits.grace_s, since_mono + limits.wait_ceiling_s)
         excuses.append(("it announced a wait", until))

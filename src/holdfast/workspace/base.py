@@ -126,6 +126,6 @@ def require(packet: Packet) -> Base:
     if base is None:
         raise NotPossible(
             f"{packet.task_id} has no recorded workspace",
-            hint="only tasks with a scope or a worktree have one, once their first stage has started",
+            hint="tasks with a scope or a worktree have one, once their first stage has started",
         )
     return base

@@ -113,6 +113,6 @@ def _check(packet: Packet, base: Base, tree: str) -> None:
         trees = Trees.of(packet)
         paths = [change.path for change in changed(trees, tree, now)]
         raise GitFailed(
-            f"{base.place.directory} has not the tree of its candidate: {few(paths)}",
+            f"{base.place.directory} does not have the tree of its candidate: {few(paths)}",
             hint="is another process writing there?",
         )

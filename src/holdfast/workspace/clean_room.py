@@ -5,10 +5,11 @@ It is a repository of its own, at the commit of the task's start, with the objec
 What an agent wrote into `.git` is not in it.
 
     <packet>/state/workspace/rooms/<name>/    the files
-    /tmp/hf-<name>/                           the temporary directory of its commands; short, for sockets
+    /tmp/hf-<digest>/                         the temporary directory of its commands; short, for sockets
 
-The name is random. A room is removed when it is left. One whose process was killed is removed by the next
-room of the task, at the end of the task, and with the packet.
+The name is random. The digest is that of packet and name, so no name that an agent plants in its own packet
+leads to the temporary directory of another task. A room is removed when it is left. One whose process was
+killed is removed by the next room of the task, at the end of the task, and with the packet.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from holdfast.errors import GitFailed
 from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
 from holdfast.store.no_links import is_directory, plain_path
 from holdfast.workspace import git
@@ -39,6 +41,8 @@ _TEMPORARY = "/tmp"
 #: A note in place of a large file (`snapshot._describe`) is not longer than this.
 _NOTE_BYTES = 300
 _ATTRIBUTES = ".gitattributes"
+#: Below the root: the stores of objects, by number. The first is that of the task.
+_BORROWED = ".git/borrowed"
 
 
 class Room(Record):
@@ -52,6 +56,8 @@ class Room(Record):
     #: What commands find at a path below the root, and where it is: the objects that the repository borrows,
     #: and files of the tree that are too large for the packet.
     shared: tuple[tuple[str, str], ...] = ()
+    #: The path among these at which the objects of the task are.
+    own_objects: str = ""
 
 
 @contextmanager
@@ -59,8 +65,8 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
     """A room with the files of a tree. Raises GitFailed, StorageError."""
     plain_path(packet.path, packet.rooms)
     sweep(packet)
-    name = os.urandom(6).hex()
-    top, temporary = os.path.join(packet.rooms, name), _temporary(name)
+    name, packet_inode = os.urandom(6).hex(), os.stat(packet.path).st_ino
+    top, temporary = os.path.join(packet.rooms, name), _temporary(packet, packet_inode, name)
     try:
         try:
             os.makedirs(top, mode=0o700)
@@ -74,29 +80,34 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
         directory = os.path.join(top, base.place.prefix).rstrip("/")
         os.makedirs(directory, exist_ok=True)
         shared = (*_borrowed(trees), *_large_files(trees, base, tree))
-        yield Room(top=top, directory=directory, temporary=temporary, shared=shared)
+        yield Room(
+            top=top, directory=directory, temporary=temporary, shared=shared, own_objects=f"{_BORROWED}/0"
+        )
         failpoint("clean_room.used")
     finally:
-        _remove(packet, name)
+        _remove(top, temporary)
 
 
 def sweep(packet: Packet) -> None:
     """Remove the rooms whose processes were killed."""
     if not is_directory(packet.rooms):
         return
+    packet_inode = os.stat(packet.path).st_ino
     for name in os.listdir(packet.rooms):
         if _NAME.fullmatch(name):
-            _remove(packet, name)
+            _remove(os.path.join(packet.rooms, name), _temporary(packet, packet_inode, name))
 
 
-def _remove(packet: Packet, name: str) -> None:
-    remove_tree(_temporary(name))
+def _remove(top: str, temporary: str) -> None:
+    remove_tree(temporary)
     # Last: while it is there, the other is found.
-    remove_tree(os.path.join(packet.rooms, name))
+    remove_tree(top)
 
 
-def _temporary(name: str) -> str:
-    return os.path.join(_TEMPORARY, f"hf-{name}")
+def _temporary(packet: Packet, packet_inode: int, name: str) -> str:
+    """The inode, because a home may be renamed; a copy of a home does not own the original's directories."""
+    owner = sha256(f"{packet_inode}/{packet.task_id}/{name}".encode("utf-8", "surrogateescape"))
+    return os.path.join(_TEMPORARY, f"hf-{owner[:16]}")
 
 
 def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str) -> str:
@@ -200,7 +211,7 @@ def _tags(base: Base) -> bytes:
 
 
 def _borrowed(trees: Trees) -> list[tuple[str, str]]:
-    return [(f".git/borrowed/{at}", store) for at, store in enumerate(trees.stores)]
+    return [(f"{_BORROWED}/{at}", store) for at, store in enumerate(trees.stores)]
 
 
 def _large_files(trees: Trees, base: Base, tree: str) -> tuple[tuple[str, str], ...]:
@@ -211,7 +222,8 @@ def _large_files(trees: Trees, base: Base, tree: str) -> tuple[tuple[str, str], 
         size = facts.split()[3]
         if not size.isdigit() or int(size) > _NOTE_BYTES:
             continue
-        full = os.path.join(base.place.top, path)
-        if is_large(full):
+        full = os.path.join(os.path.realpath(base.place.top), path)
+        # Not through a directory that an agent replaced by a link.
+        if is_large(full) and os.path.realpath(os.path.dirname(full)) == os.path.dirname(full):
             found.append((path, full))
     return tuple(found)

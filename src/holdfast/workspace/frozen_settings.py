@@ -1,10 +1,12 @@
-"""The settings of git from before a task's first agent, which can change those of the repository."""
+"""The repository and the settings of git from before a task's first agent, which can change both: it can
+put a repository of its own around its files."""
 
 from __future__ import annotations
 
 import os
 
 from holdfast.store import atomic
+from holdfast.workspace import base as bases
 from holdfast.workspace import git
 from holdfast.workspace.snapshots.trees import Trees
 
@@ -12,12 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
+#: The field of the file that has the repository.
+_REPOSITORY = "repository"
+
 
 def freeze(packet: Packet, repository: git.Repository) -> None:
     """Keep the settings of a repository, unless those of an earlier time are kept already."""
     if read(packet) is None:
         atomic.make_directory(packet.state)
-        atomic.write_json(packet.git_settings, git.settings.read(repository).to_json(), durable=True)
+        kept = {**git.settings.read(repository).to_json(), _REPOSITORY: repository.to_json()}
+        atomic.write_json(packet.git_settings, kept, durable=True)
 
 
 def read(packet: Packet) -> git.Settings | None:
@@ -27,3 +33,14 @@ def read(packet: Packet) -> git.Settings | None:
         return git.Settings.from_file(data)
     trees = Trees.of(packet)
     return trees.settings if os.path.isdir(trees.git_dir) else None
+
+
+def repository_of(packet: Packet, directory: str) -> git.Repository | None:
+    """The repository of the workspace as it was kept, else the one around it now; None outside git."""
+    base = bases.read(packet)
+    if base is not None and base.place.repository is not None:
+        return base.place.repository
+    kept = (atomic.read_json(packet.git_settings) or {}).get(_REPOSITORY)
+    if not isinstance(kept, dict):
+        return git.find(directory)
+    return git.Repository.from_json(kept)  # pyright: ignore[reportUnknownArgumentType]

@@ -63,7 +63,7 @@ def has_repository(directory: str) -> bool:
 def acquire(home: Home, directory: str, *, role: str, within_s: float = locks.CONTEST_S) -> locks.Lock:
     """Take the lock of a directory. Raises LockHeld, which names the directory."""
     try:
-        os.makedirs(home.workspaces, mode=0o700, exist_ok=True)
+        atomic.make_directory(home.workspaces)
     except OSError as error:
         atomic.storage_failed(error, f"cannot create {home.workspaces}")
     try:

@@ -20,9 +20,10 @@ import re
 
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
-from holdfast.store.directories import remove_tree
-from holdfast.store.no_links import is_directory, plain_path
+from holdfast.store.directories import remove_tree, restore_modes
+from holdfast.store.no_links import is_directory
 from holdfast.workspace import git, task_worktree
+from holdfast.workspace.branch_links import refuse_branch_links
 from holdfast.workspace.snapshots.trees import quoted
 
 TYPE_CHECKING = False
@@ -49,6 +50,7 @@ def lend(packet: Packet, tree: Worktree) -> None:
     store = packet.sandbox_git
     for folder in (os.path.dirname(store), store):
         atomic.make_directory(folder)
+    restore_modes(store)  # its agent may have hidden it
     for name in ("objects", "objects/info", "objects/pack", "refs", "logs", "lent"):
         _make_plain(os.path.join(store, name))
     for name in ("refs/heads/holdfast", "logs/refs/heads/holdfast"):
@@ -89,6 +91,8 @@ def bring(packet: Packet, tree: Worktree) -> str:
 def _bring(packet: Packet, tree: Worktree) -> str:
     store, inside, main = packet.sandbox_git, task_worktree.inside(tree), task_worktree.main_of(tree)
     objects, known = f"{store}/objects", git.settings.read(main)
+    for folder in (store, inside.git_dir):
+        restore_modes(folder)  # its agent may have hidden what it committed
     _clean(objects)
     _make_plain(f"{objects}/info")
     lent = quoted(os.path.join(tree.common_dir, "objects"))
@@ -141,8 +145,7 @@ def _move_branch(tree: Worktree, tip: str, brought: str | None) -> str:
         if not _is_ancestor(tree, real, tip):
             branch = f"{tree.branch}-{tip[:12]}"
             note = f"{tree.branch} was moved meanwhile, so the commits of the agent are on {branch}"
-    for kind in ("refs", "logs/refs"):
-        plain_path(tree.common_dir, os.path.join(tree.common_dir, kind, "heads", branch))
+    refuse_branch_links(tree.common_dir, branch)
     # With the old value, nothing is lost if somebody moves it right now. An own branch may be there already.
     old = [] if note else [real or "0" * len(tip)]
     words = ["update-ref", "--no-deref", "-m", "holdfast: from the sandbox"]

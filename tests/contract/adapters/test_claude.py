@@ -185,3 +185,27 @@ def test_the_status_of_a_retry_says_whether_it_is_a_limit(status: int, error: st
     (retry,) = ADAPTER.reader().read(line.encode())
     assert isinstance(retry, ev.AgentRetry)
     assert retry.is_limited is is_limited
+
+
+@pytest.mark.parametrize(
+    ("said", "result", "is_new", "words", "report"),
+    [
+        ("all green", "all green", False, "all green", "all green"),
+        ("all green", " all green\n", False, "all green", "all green"),
+        ("all green", "", False, "all green", "all green"),
+        ("looking around", "The answer is 42", True, "The answer is 42", "The answer is 42"),
+        ("all tests are green", "done", True, "done", "all tests are green"),
+        ("", "The answer is 42", True, "The answer is 42", "The answer is 42"),
+    ],
+)
+def test_the_text_of_a_result_is_the_last_word_if_it_was_not_said_before(
+    said: str, result: str, is_new: bool, words: str, report: str
+) -> None:
+    message = {"role": "assistant", "content": [{"type": "text", "text": said}]}
+    lines = [
+        {"type": "assistant", "message": message},
+        {"type": "result", "subtype": "success", "is_error": False, "result": result},
+    ]
+    attempt = fold(ADAPTER, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    assert attempt.result is not None
+    assert (attempt.result.is_new, attempt.last_words, attempt.report) == (is_new, words, report)

@@ -123,7 +123,7 @@ def test_a_queue_that_does_not_move_says_why(home: str) -> None:
     assert "the queue waits for a person: look at the disk; 'holdfast queue resume' continues" in told
     os.unlink(path)
     holdfast("queue", "pause")
-    assert "paused ('holdfast queue resume' continues)" in holdfast("queue").stderr
+    assert "the queue is paused; 'holdfast queue resume' continues" in holdfast("queue").stderr
     holdfast("queue", "resume")
     holdfast("down")
     assert DOWN in holdfast("queue").stderr

@@ -52,6 +52,16 @@ def test_an_archived_task_is_moved_and_read_where_it_is(home: str) -> None:
     assert os.stat(os.path.join(folder, "attempts", "001-command_run", "stdout.log")).st_mode & 0o077 == 0
 
 
+def test_nothing_is_suggested_that_an_archived_task_refuses() -> None:
+    Task.shell("exit 1", "--id", "bad", "--max-retries", "0").wait_for("failed")
+    assert "holdfast retry bad" in holdfast("show", "bad").stdout
+    assert holdfast("archive", "bad").returncode == 0
+    assert "holdfast retry" not in holdfast("show", "bad").stdout
+    report = holdfast("report").stdout
+    assert "retry bad" not in report
+    assert "holdfast logs bad -n 40" in report
+
+
 def test_where_all_is_put_away_ls_says_where() -> None:
     assert holdfast("ls", "--archived").stderr == "no archived tasks\n"
     Task.shell("true", "--id", "it").wait_for("completed")

@@ -69,7 +69,7 @@ class TestWithoutTmux:
     def test_a_queued_one_says_until_when(self) -> None:
         assert holdfast("submit", "--id", "it", "--not-before", "+2h", "--", "true").returncode == 0
         view = Terminal("attach", "--no-tmux", "it", columns=100)
-        view.read_until("not before 20")
+        view.read_until("not before ")
         view.press("\x03")
         assert view.finish() == 130
         view = subprocess.Popen(
@@ -82,7 +82,7 @@ class TestWithoutTmux:
         try:
             assert view.stderr is not None
             view.stderr.readline()
-            assert "it: queued (command_run): not before 20" in view.stderr.readline()
+            assert "it: queued (command_run): not before " in view.stderr.readline()
         finally:
             view.kill()
             view.communicate(timeout=10)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 
+import jsonschema
 import pytest
 
+from contracts import schema
+from holdfast import clock
+from holdfast.workspace import checked_out
 from tests.support.repos import Repo, packet_for, prepare
-from tests.support.tasks import holdfast
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -91,7 +96,61 @@ def test_a_task_without_a_record_is_refused(home: str, repo: Repo) -> None:
     done = holdfast("diff", "it")
     assert done.returncode == 3
     assert "has no recorded workspace" in done.stderr
-    assert "hint: only tasks with a scope or a worktree" in done.stderr
+    assert "hint: tasks with a scope or a worktree" in done.stderr
+
+
+def test_a_plain_run_is_compared_with_the_commit_that_was_checked_out(home: str, repo: Repo) -> None:
+    """A person has changed `b` before, which nobody touches."""
+    repo.write("mine", "a person's own, untracked\n")
+    past = clock.now()
+    eventually(lambda: clock.now() - past > 0.5, what="time between the person's changes and the task")
+    script = "echo changed > a; echo new > c; git commit -qm theirs a; rm gone"
+    repo.commit("gone")
+    task = Task.shell(script, "--id", "plain", "--project", repo.path)
+    task.wait_for("completed")
+    done = holdfast("diff", "plain")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("diff ")] == [
+        "diff --git a/a b/a", "diff --git a/c b/c", "diff --git a/gone b/gone",
+    ]  # fmt: skip
+    assert "+changed" in done.stdout
+    words = " ".join(done.stderr.split())
+    assert words.startswith("compared with commit ")
+    assert "changes of others are included" in words
+    assert not os.path.exists(task.path("state", "workspace"))
+    data = json.loads(holdfast("diff", "plain", "--json").stdout)
+    jsonschema.validate(data, schema.schemas()["diff"])
+    assert data["note"] in words
+    # The agent cannot hide a change by what it writes to the user's index.
+    repo.git("update-index", "--assume-unchanged", "gone", "a")
+    assert holdfast("diff", "plain").stdout == done.stdout
+
+
+def test_a_plain_run_outside_git_has_no_diff(home: str, repo: Repo) -> None:
+    outside = workspace()
+    Task.shell("true", "--id", "outside", "--project", outside).wait_for("completed")
+    refused = holdfast("diff", "outside")
+    assert refused.returncode == 3
+    assert "plain runs in a git repository" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("layout", ["loose", "packed", "detached", "worktree", "unborn", "below"])
+def test_the_commit_is_read_as_git_knows_it(layout: str, home: str, repo: Repo) -> None:
+    place = repo.path
+    if layout == "packed":
+        repo.git("pack-refs", "--all")
+    elif layout == "detached":
+        repo.git("checkout", "-q", "--detach")
+    elif layout == "worktree":
+        place = os.path.join(os.path.dirname(home), "tree")
+        repo.git("worktree", "add", "-q", "-b", "other", place)
+    elif layout == "unborn":
+        repo.git("checkout", "-q", "--orphan", "fresh")
+    elif layout == "below":
+        place = os.path.join(repo.path, "deep", "er")
+        os.makedirs(place)
+    wanted = "" if layout == "unborn" else repo.git("rev-parse", "HEAD").strip()
+    assert checked_out.commit(place) == wanted
 
 
 def on_terminal(*words: str, env: dict[str, str] | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import threading
 from typing import Any
@@ -12,6 +13,9 @@ import jsonschema
 import pytest
 
 from contracts import schema
+from holdfast.store import index
+from holdfast.store.layout import Home
+from holdfast.views.facts import digest as facts
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -96,11 +100,18 @@ def test_an_unknown_cursor_gives_a_full_digest_that_says_so(home: str) -> None:
     for name in os.listdir(home):
         if name.startswith("index.db"):
             os.unlink(os.path.join(home, name))
-    for unknown in (cursor, "", "x", "a.b", f"{cursor}999", f"{cursor.partition('.')[0]}.-1"):
+    for unknown in (cursor, "", "a.1", f"{cursor}999", "a." + "9" * 9000, f"{cursor}.1.it"):
         found = digest("--since", unknown)
         assert found["full"], unknown
         assert "unknown cursor" in found["note"]
         assert ids(found) == ["it"]
+
+
+@pytest.mark.parametrize("text", ["x", "a.b", "24h", "a.-1", ".", "a.1.2", "a.1.x.y"])
+def test_what_no_digest_printed_is_refused(text: str) -> None:
+    done = holdfast("digest", "--since", text)
+    assert done.returncode == 2
+    assert f"--since: not a cursor: {text!r}" in done.stderr
 
 
 def test_what_does_not_fit_comes_with_the_next_digest() -> None:
@@ -121,6 +132,78 @@ def test_what_does_not_fit_comes_with_the_next_digest() -> None:
     assert seen == made
     assert left[0] > 0
     assert left == sorted(left, reverse=True)
+
+
+def too_many() -> list[str]:
+    """Tasks that do not fit into one digest."""
+    made = [f"t{number:02}" for number in range(12)]
+    for task_id in made:
+        kin.make("--label", "x=" + "y" * 190, "--label", "z=" + "y" * 150, "--", "true", task_id=task_id)
+    return made
+
+
+def told(*args: str) -> list[str]:
+    """The tasks of a full digest, and of those that bring what did not fit."""
+    seen: list[str] = []
+    since: list[str] = []
+    for _ in range(20):
+        found = digest(*args, *since)
+        assert found["full"] is not bool(since)
+        seen += ids(found)
+        since = ["--since", found["cursor"]]
+        if not found["left_out"]:
+            assert digest(*args, *since)["tasks"] == []
+            return seen
+    raise AssertionError("the next digest brought nothing new")
+
+
+def end_all(made: list[str], home: str) -> None:
+    """Stop tasks that were never started, and forget the index: it then knows no order of their ends."""
+    assert holdfast("stop", *made).returncode == 0
+    for task_id in made:
+        Task(os.path.join(home, "tasks", task_id)).wait_for("killed")
+    for name in os.listdir(home):
+        if name.startswith("index.db"):
+            os.unlink(os.path.join(home, name))
+
+
+def test_what_does_not_fit_into_a_full_digest_comes_if_the_tasks_ended_long_ago(home: str) -> None:
+    made = too_many()
+    end_all(made, home)
+    assert sorted(told()) == made
+
+
+def test_what_does_not_fit_into_a_full_digest_comes_after_forgotten_removals(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_GONE_KEPT", 2)
+    made = too_many()
+    digest()
+    for number in range(4):
+        gone = kin.make("--", "true", task_id=f"gone-{number}")
+        facts.gather(Home(home), since=None)
+        shutil.rmtree(gone.packet)
+        facts.gather(Home(home), since=None)
+    assert sorted(told()) == made
+
+
+def test_a_task_that_goes_between_two_parts_of_a_full_digest_is_told(home: str) -> None:
+    made = too_many()
+    first = digest()
+    shutil.rmtree(os.path.join(home, "tasks", ids(first)[0]))
+    second = digest("--since", first["cursor"])
+    assert sorted(ids(first) + ids(second)) == made
+    assert digest("--since", second["cursor"])["gone"] == ids(first)[:1]
+
+
+def test_all_tasks_of_a_label_are_told_however_many_ended_since(home: str) -> None:
+    made = [f"t{number:02}" for number in range(24)]
+    for task_id in made:
+        label = "batch=old" if task_id < "t22" else "batch=new"
+        kin.make("--label", label, "--", "true", task_id=task_id)
+    end_all(made, home)
+    assert sorted(told("--label", "batch=old")) == made[:22]
+    assert told("t00") == ["t00"]
 
 
 def test_labels_find_tasks_again() -> None:
@@ -145,6 +228,16 @@ def test_a_label_that_is_none_is_refused(label: str) -> None:
     done = holdfast("run", "-d", "--label", label, "--", "true")
     assert done.returncode == 2
     assert "--label" in done.stderr
+
+
+def test_a_manifest_that_an_agent_wrote_breaks_no_digest() -> None:
+    task = kin.make("--", "true", task_id="it")
+    for attempt in (None, 2):
+        forged = {**task.manifest(), "attempt": attempt}
+        with open(task.path("manifest.json"), "w", encoding="utf-8") as file:
+            json.dump(forged, file)
+        (found,) = digest()["tasks"]
+        assert found.get("attempt") == attempt
 
 
 def test_the_summary_of_a_task() -> None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
@@ -157,6 +158,23 @@ def test_following_says_that_a_person_is_needed_and_stays() -> None:
     stderr = follower.finish()
     assert "over" in follower.text()
     assert stderr == "" or "it needs a person: what now?" in stderr
+
+
+def test_a_result_is_shown_if_the_agent_did_not_say_it_before() -> None:
+    said, new = (
+        Task.play(Scenario().say("looking around").result(text))
+        for text in ("looking around", "The answer is 42\nand no other")
+    )
+    errors = ["the disk of the model is full", "so is the other"]
+    wrong = Scenario().say("looking around").result(subtype="error_during_execution", errors=errors)
+    failed = Task.play(wrong, "--max-retries", "0")
+    for task, end in ((said, "completed"), (new, "completed"), (failed, "failed")):
+        task.wait_for(end)
+    assert said.log().splitlines()[1:] == ["looking around", "[result: ok success]"]
+    assert new.log().splitlines()[2:4] == ["The answer is 42", "and no other"]
+    assert new.manifest()["last_words"] == "The answer is 42 and no other"
+    assert failed.log().splitlines()[-1] == f"[result: error error_during_execution] {'; '.join(errors)}"
+    assert failed.manifest()["status_reason"] == "; ".join(errors)
 
 
 def test_a_task_without_output_prints_nothing() -> None:

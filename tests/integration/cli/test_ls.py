@@ -13,6 +13,7 @@ import pytest
 from contracts import schema
 from holdfast import clock
 from holdfast.testing import Scenario
+from holdfast.views.text import amounts
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
@@ -240,7 +241,7 @@ def test_tasks_of_several_kinds_are_in_groups_what_needs_you_first() -> None:
 
 
 def test_the_last_words_of_an_agent_are_shown_and_not_its_result_line() -> None:
-    task = Task.play(Scenario().say("All tests pass now.").result("ok"), "--id", "it")
+    task = Task.play(Scenario().say("I look at the tests first.").result("All tests pass now."), "--id", "it")
     task.wait_for("completed")
     assert holdfast("ls").stdout.splitlines()[-1].endswith("All tests pass now.")
     (row,) = json.loads(holdfast("ls", "--json").stdout)
@@ -263,6 +264,97 @@ def test_time_that_a_task_waits_for_a_person_does_not_count() -> None:
     (row,) = json.loads(holdfast("ls", "--json").stdout)
     whole_s = clock.parse_iso(row["finished_at"]) - clock.parse_iso(row["started_at"])
     assert row["elapsed_s"] <= whole_s - 2.9
+
+
+def test_time_that_a_task_waits_for_a_limit_does_not_count_and_show_names_it() -> None:
+    limited = Scenario().rate_limit(resets_in_s=2.0).resumed(Scenario().say("done").result("ok"))
+    task = Task.play(limited, "--id", "it")
+    task.wait_for("waiting")
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    eventually(lambda: clock.now() > clock.parse_iso(row["wake_at"]) - 0.5, what="it waits")
+    task.wait_for("completed", within_s=30)
+    waited_s = task.manifest()["waited_s"]
+    assert waited_s > 1.0
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    whole_s = clock.parse_iso(row["finished_at"]) - clock.parse_iso(row["started_at"])
+    assert row["elapsed_s"] == pytest.approx(whole_s - waited_s, abs=0.1)
+    took = f"(took {clock.duration_text(row['elapsed_s'])}, waited {clock.duration_text(waited_s)})"
+    assert took in holdfast("show", "it").stdout
+
+
+def test_the_time_of_a_retried_task_is_that_of_its_last_run() -> None:
+    marker = os.path.join(workspace(), "fixed")
+    task = Task.shell(f"test -e {marker}", "--id", "it", "--max-retries", "0")
+    task.wait_for("failed")
+    first = task.manifest()
+    ended = clock.parse_iso(first["finished_at"])
+    eventually(lambda: clock.now() - ended > 3.0, what="a person looks at it")
+    with open(marker, "w", encoding="utf-8"):
+        pass
+    task.ask("retry")
+    task.wait_for("completed")
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    second = clock.parse_iso(row["run_started_at"])
+    assert second - ended > 2.9
+    whole_s = clock.parse_iso(row["finished_at"]) - second
+    assert row["elapsed_s"] == pytest.approx(whole_s, abs=0.01)
+    shown = dict(re.findall(r"(?m)^(created|started) +(.*?)(?: \(|$)", holdfast("show", "it").stdout))
+    assert shown["created"] == amounts.second(first["started_at"])
+    assert shown["started"] == amounts.second(row["run_started_at"])
+
+
+def held_queue() -> None:
+    """A queue in which `first` starts before `second` and `third`, and `held` does not start by itself; it
+    is paused."""
+    ended("bad", "exit 1")
+    assert holdfast("queue", "pause").returncode == 0
+    submit = ("submit", "--id")
+    for argv in (
+        (*submit, "second", "--", "true"),
+        (*submit, "third", "--not-before", "+9h", "--", "true"),
+        (*submit, "first", "--priority", "high", "--", "true"),
+        (*submit, "held", "--after", "bad", "--", "true"),
+    ):
+        done = holdfast(*argv)
+        assert done.returncode == 0, done.stderr
+
+
+def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_up() -> None:
+    held_queue()
+    eventually(lambda: "needs you (1)" in holdfast("ls").stdout)
+    done = holdfast("ls")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        "needs", "held", "queued", "first", "second", "third", "ended", "bad",
+    ]  # fmt: skip
+    assert lines[2].split()[1] == "held"
+    assert lines[2].endswith("bad is failed; 'holdfast queue retry held' to run it anyway")
+    assert lines[4].endswith("  paused")
+    assert "not before " in lines[6]
+    assert done.stderr == "the queue is paused; 'holdfast queue resume' continues\n"
+    rows = json.loads(holdfast("ls", "--json").stdout)
+    jsonschema.validate(rows, {"type": "array", "items": schema.schemas()["short-manifest"]})
+    places = {row["task_id"]: row.get("queue") for row in rows}
+    assert places["first"] == {"position": 1, "state": "queued", "waits": "paused"}
+    assert places["held"] == {"position": 4, "state": "held", "waits": "bad is failed"}
+    assert places["bad"] is None
+    assert holdfast("ls", "-q", "--state", "queued").stdout.split() == ["first", "second", "third", "held"]
+
+
+def test_why_an_agent_failed_comes_before_what_it_said() -> None:
+    scenario = Scenario().say("looking around").result(subtype="error_during_execution", errors=["no disk"])
+    Task.play(scenario, "--max-retries", "0", "--id", "failing").wait_for("failed")
+    assert holdfast("ls").stdout.splitlines()[1].endswith("  no disk")
+
+
+def test_watch_shows_a_pause_of_the_queue() -> None:
+    assert holdfast("submit", "--id", "later", "--not-before", "+9h", "--", "true").returncode == 0
+    terminal = Terminal("ls", "--watch")
+    terminal.read_until("later")
+    assert holdfast("queue", "pause").returncode == 0
+    terminal.read_until("the queue is paused")
+    terminal.press("\x03")
+    assert terminal.finish() == 130
 
 
 def test_watch_shows_the_list_again_until_ctrl_c() -> None:

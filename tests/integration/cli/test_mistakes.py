@@ -100,7 +100,8 @@ WRONG = [
     ('run -f missing.md "x"', "give one of them"),
     ("run --worktree -- true", "create one with 'git init' and a first commit, or run"),
     ("run --sandboxed -- true", "did you mean --sandbox?"),
-    ("run --network maybe -- true", "a list of hosts is not supported: choose --network off, or"),
+    ("run --network example.org -- true", "--sandbox --network example.org"),
+    ("run --sandbox --network https://x -- true", "not a host"),
     ('run --permissions write --agent scripted -o scenario=ok.json "x"', "--permissions read|edit|full"),
     ("run --permissions full -- true", "leave it out, or choose an agent with --agent NAME"),
     ('run --yolo --permissions read --agent scripted -o scenario=ok.json "x"', "--yolo means --permissions"),
@@ -222,6 +223,10 @@ WRONG = [
     ("service install --kind launchd", "only a unit for this machine can be installed"),
     ("config get agent", "did you mean 'show'?"),
     ("config shw", "did you mean 'show'?"),
+    ("config set agent claude", "'holdfast config path' shows which"),
+    ("submit --not-before 2020-01-01 -- true", "leave it out to start as soon as there is a slot"),
+    ("digest --since 24h", "'holdfast report --since 24h' looks back by time"),
+    ("digest --since foo", "leave out --since for a full one"),
     ("config path x", "unexpected argument 'x'"),
     ("trust nowhere", "create it, or choose another one with --project"),
     ("prune --older-than 3", "needs a unit: 3s, 3m, 3h or 3d"),
@@ -270,11 +275,17 @@ NOT_POSSIBLE = [
     ("attach nosuch", "'holdfast ls' shows the tasks of this home"),
     ("stop nosuch", "'holdfast ls' shows the tasks of this home"),
     ("retry broken --from nope", "'holdfast logs broken -n 40' to see what happened"),
-    ("diff done", "only tasks with a scope or a worktree have one, once their"),
+    ("diff done", "tasks with a scope or a worktree have one, and plain runs in a git repository"),
     ("diff nosuch", "'holdfast ls' shows the tasks of this home"),
     ("apply done", "only a task started with --worktree can be applied"),
     ("apply nosuch", "'holdfast ls' shows the tasks of this home"),
     ("rm don", "'rm' needs the full id: 'holdfast rm done'"),
+    ("rm amb", "'rm' needs the full id: 'holdfast rm ambiguous-1'"),
+    ("show ambiguous", "type more of the id"),
+    ("show guous-2", "did you mean 'ambiguous-2'?"),
+    ("stop guous", "did you mean 'ambiguous-1' or 'ambiguous-2'?"),
+    ("show nightly", "it is a schedule: 'holdfast queue show nightly' shows it"),
+    ("rm nightly", "'holdfast queue rm nightly' removes it"),
     ("queue rm nosuch", "'holdfast ls' shows the tasks of this home"),
     ("queue rm done", "'holdfast queue ls' lists the queue"),
     ("queue retry later", "'holdfast queue ls' shows what each task waits for"),
@@ -292,8 +303,9 @@ NOT_POSSIBLE = [
 #: What used to be refused, and works.
 WORKS = [
     "ls", "list", "ps", "log done", "queue list", "queue ls", "agent ls", "agent list", "pipeline ls",
-    "help queue import", "help exit codes", "help kill", "queue import --help", "agent replay -h",
-    "service install --help", "pipeline check --help", "log --help",
+    "queue show nightly", "queue show nightly --json", "help queue import", "help exit codes",
+    "help kill", "queue import --help", "agent replay -h", "service install --help",
+    "pipeline check --help", "log --help",
 ]  # fmt: skip
 
 
@@ -321,6 +333,9 @@ def place_of_mistakes(home: str) -> str:
     Task.shell("false", "--id", "broken", "--max-retries", "0").wait_for("failed")
     done = holdfast("submit", "--id", "later", "--not-before", "+9h", "--", "true", cwd=folder)
     assert done.returncode == 0, done.stderr
+    for task_id in ("ambiguous-1", "ambiguous-2"):
+        Task.shell("true", "--id", task_id).wait_for("completed")
+    assert holdfast("submit", "--every", "day@02:00", "--id", "nightly", "--", "true").returncode == 0
     asked.wait_for("interrupted")
     assert holdfast("down").returncode == 0
     return folder
@@ -343,7 +358,7 @@ def test_mistakes_are_answered_with_what_to_type(place_of_mistakes: str) -> None
     assert len(cases) >= 147
     assert not silent, "\n".join(silent)
     assert sorted(os.listdir(os.path.join(os.environ["HOLDFAST_HOME"], "tasks"))) == [
-        "asked", "broken", "done", "later",
+        "ambiguous-1", "ambiguous-2", "asked", "broken", "done", "later",
     ]  # fmt: skip
 
 

@@ -233,7 +233,7 @@ class TestTemplates:
         assert "you do not trust" in said
         assert "holdfast trust" in said
         asked = holdfast("trust", project.path, "--yes")
-        assert 'templates/failing-test.yaml: accept = ["pytest -x {{test}}"]' in " ".join(
+        assert "templates/failing-test.yaml: accept = [\"pytest -x '{{test}}'\"]" in " ".join(
             asked.stdout.split()
         )
         status, said = self.new("--var", "test=t", project=project)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.testing import Scenario
-from tests.support.gh import GH, Gh
+from tests.support.gh import GH, Gh, path_without_gh
 from tests.support.packets import Written, calls, played
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
@@ -45,12 +45,7 @@ def work(project: Repo, task_id: str = "it", **more: Any) -> Task:
 
 
 def pr(*words: str, gh: Gh | None = None, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
-    return holdfast("pr", *words, env=gh.env if gh is not None else _without_gh(), cwd=cwd)
-
-
-def _without_gh() -> dict[str, str]:
-    folders = os.environ["PATH"].split(":")
-    return {"PATH": ":".join(each for each in folders if not os.path.exists(os.path.join(each, "gh")))}
+    return holdfast("pr", *words, env=gh.env if gh is not None else {"PATH": path_without_gh()}, cwd=cwd)
 
 
 def test_the_work_is_pushed_and_a_pull_request_opened(project: Repo, remote: Repo) -> None:
@@ -87,7 +82,7 @@ def test_a_second_run_updates(project: Repo, remote: Repo) -> None:
     again = pr("it", gh=gh)
     assert again.returncode == 0, again.stderr
     assert "updated the pull request" in again.stderr
-    assert gh.verbs() == ["pr list", "pr create", "pr list", "pr edit"]
+    assert gh.verbs() == ["pr list", "pr create", "pr list", "api --hostname"]
     first = remote.git("rev-parse", "holdfast/it")
     tree = os.path.join(os.environ["HOLDFAST_HOME"], "worktrees", "it")
     Repo(tree, with_git=False).write("b.txt", "more\n")
@@ -280,7 +275,7 @@ class TestHostile:
         path = project.write("bin/gh", f"#!/bin/sh\ntouch {ran}\n")
         os.chmod(path, 0o755)
         work(project)
-        env = {"PATH": f"{project.path}/bin:{_without_gh()['PATH']}"}
+        env = {"PATH": f"{project.path}/bin:{path_without_gh()}"}
         done = holdfast("pr", "it", env=env, cwd=project.path)
         assert done.returncode == 0, done.stderr
         assert "gh is not installed" in done.stderr
@@ -343,8 +338,8 @@ class TestChecks:
         assert len(again) == before + 1
         prompt = task.read("attempts", f"{again[-1]['attempt']:03d}-scripted_impl", "prompt").decode()
         assert "The check test of the pull request failed" in prompt
-        assert "assert 1 == 2 in run 77" in prompt
-        assert gh.verbs().count("pr edit") == 2
+        assert "assert 1 == 2 in job 1" in prompt
+        assert gh.verbs().count("api --hostname") == 2
         assert remote.git("show", "holdfast/it:b.txt") == "x\nx\n"
 
     def test_it_gives_up_after_as_many_times_as_asked(self, project: Repo) -> None:
@@ -360,3 +355,27 @@ class TestChecks:
         done = pr("it", "--retry", "1")
         assert done.returncode == 2
         assert "--retry needs --wait" in done.stderr
+
+
+@pytest.mark.parametrize("known", ["", "forge.example", "FORGE.example", "other.example"])
+def test_a_token_for_a_server_goes_to_no_other_host(project: Repo, remote: Repo, known: str) -> None:
+    """The address of the remote is the repository's. gh sends such a token to every host but github.com."""
+    url, settings = "https://forge.example/o/n.git", os.path.join(workspace(), "gitconfig")
+    with open(settings, "w", encoding="utf-8") as file:
+        file.write(f'[url "{remote.path}"]\n\tinsteadOf = {url}\n')
+    project.git("remote", "set-url", "origin", url)
+    work(project)
+    gh = Gh()
+    tokens = {
+        "GH_ENTERPRISE_TOKEN": "secret-1",
+        "GITHUB_ENTERPRISE_TOKEN": "secret-2",
+        "GH_TOKEN": "secret-3",
+    }
+    env = {**gh.env, **tokens, "GH_HOST": known, "GIT_CONFIG_GLOBAL": settings}
+    done = holdfast("pr", "it", env=env)
+    assert done.returncode == 0, done.stderr
+    is_known = known.lower() == "forge.example"
+    for call in gh.calls():
+        assert "forge.example/o/n" in call["argv"]
+        assert call["env"]["GH_TOKEN"] == "secret-3"
+        assert ("secret-1" in str(call)) == ("secret-2" in str(call)) == is_known

@@ -373,7 +373,7 @@ def test_a_pause_is_seen_and_lifted() -> None:
     assert queue("next").stdout == "b\n"
     assert told("queue-check", "pause")["paused"] == ["*", "nightly"]
     assert queue("next").returncode == 3
-    assert "paused ('holdfast queue resume'" in queue("ls").stderr
+    assert "the queue is paused; 'holdfast queue resume'" in queue("ls").stderr
     queue("resume")
     queue("resume", "nightly")
     assert queue("next").stdout == "a\n"

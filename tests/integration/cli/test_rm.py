@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from holdfast.packet import inbox
 from holdfast.store.layout import Home
 from holdfast.testing import Scenario
 from tests.support import keepers, kin, processes
@@ -109,6 +110,17 @@ def test_a_task_that_has_ended_is_not_removed_under_a_runner_that_is_still_there
     os.kill(runner, signal.SIGCONT)
     eventually(lambda: not processes.is_alive(runner), what="the runner is gone")
     assert holdfast("rm", "it").returncode == 0
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_force_removes_a_task_that_another_request_ends_first(home: str, others: int) -> None:
+    assert holdfast("submit", "--id", "it", "--", "true").returncode == 0
+    packet = Home(home).packet("it")
+    for _ in range(others):
+        inbox.drop(packet, "stop", {}, by="somebody")
+    done = holdfast("rm", "--force", "it")
+    assert (done.returncode, done.stderr) == (0, "removed it\n")
+    assert names(home) == []
 
 
 def test_force_removes_a_task_whose_runner_was_never_started(home: str) -> None:

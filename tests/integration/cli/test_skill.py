@@ -88,7 +88,7 @@ def test_it_is_a_valid_skill_of_at_most_200_lines() -> None:
         assert len(read(path).splitlines()) <= 200
 
 
-@pytest.mark.parametrize("changed", ["foreign", "changed", "link", "folder"])
+@pytest.mark.parametrize("changed", ["foreign", "changed", "continued", "link", "folder"])
 def test_a_file_of_somebody_else_is_never_replaced_or_removed(changed: str) -> None:
     path, other = installed()
     own = os.path.join(os.environ["HOME"], "own.md")
@@ -102,7 +102,8 @@ def test_a_file_of_somebody_else_is_never_replaced_or_removed(changed: str) -> N
         os.makedirs(path)
     else:
         holdfast("skill", "install")
-        write(path, read(path).replace("## Stop", "## Never stop"))
+        text = read(path)
+        write(path, text + "mine\n" if changed == "continued" else text.replace("## Stop", "## Never stop"))
     before = read(path) if os.path.isfile(path) else None
     for _ in range(2):
         done = holdfast("skill", "install")
@@ -114,7 +115,7 @@ def test_a_file_of_somebody_else_is_never_replaced_or_removed(changed: str) -> N
     else:
         assert read(path) == before
     done = holdfast("skill", "remove")
-    assert done.returncode == (3 if changed == "changed" else 0)
+    assert done.returncode == (3 if changed in ("changed", "continued") else 0)
     assert os.path.lexists(path)
     assert read(own) == "mine\n"
     assert not os.path.exists(other)

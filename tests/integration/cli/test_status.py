@@ -90,7 +90,8 @@ def test_a_task_that_waits_for_a_person_is_named() -> None:
     task.ask("interrupt", "-m", "which one?")
     task.wait_for("interrupted")
     assert status()["attention"] == ["it waits for a person: which one?"]
-    assert status()["alerts"] == [{"level": "question", "text": "it waits for a person: which one?"}]
+    text = "it waits for a person: which one?"
+    assert status()["alerts"] == [{"level": "question", "text": text, "kind": "question"}]
     assert "question it waits for a person: which one?" in holdfast("status").stdout
     task.stop()
 
@@ -106,11 +107,12 @@ def test_what_is_broken_comes_before_questions_and_these_before_notes(home: str)
     for name in ("manifest.json", "events.jsonl"):
         with open(os.path.join(home, "tasks", "broken", name), "w", encoding="utf-8") as file:
             file.write("{")
-    levels = [alert["level"] for alert in status()["alerts"]]
+    alerts = status()["alerts"]
+    levels = [alert["level"] for alert in alerts]
     assert list(dict.fromkeys(levels)) == ["urgent", "question", "note"]
     assert levels == sorted(levels, key=["urgent", "question", "note"].index)
     lines = [line.split()[0] for line in holdfast("status").stdout.splitlines()]
-    assert lines[: len(levels)] == levels
+    assert lines[: len(levels)] == [alert["kind"] or alert["level"] for alert in alerts]
     task.stop()
 
 

@@ -69,7 +69,7 @@ def test_it_may_wait_for_a_time() -> None:
     submit("--not-before", "+1h", "--", "true")
     assert items()[0]["not_before"] is not None
     assert holdfast("queue", "next").returncode == 3
-    submit("--not-before", "2020-01-01T00:00:00Z", "--id", "due", "--", "true")
+    submit("--not-before", "+0s", "--id", "due", "--", "true")
     assert holdfast("queue", "next").stdout == "due\n"
 
 
@@ -78,6 +78,7 @@ def test_it_may_wait_for_a_time() -> None:
     [
         (["--priority", "soon"], 2, "not a priority: 'soon'"),
         (["--not-before", "noon"], 2, "not a time: 'noon'"),
+        (["--not-before", "2020-01-01T00:00:00Z"], 2, "is in the past"),
         (["--after", "nobody"], 3, "no task 'nobody'"),
         (["--deadline", "x"], 2, "--deadline: not a duration"),
         (["--failover", "nobody"], 2, "--failover does not apply to a command"),

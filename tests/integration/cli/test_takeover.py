@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import jsonschema
 import pytest
 
+from contracts import schema
 from holdfast.packet import session_lock
 from holdfast.store import lock as locks
 from holdfast.store import process
 from holdfast.store.layout import Packet
-from holdfast.testing import Scenario
+from holdfast.testing import Scenario, SessionMemory
 from tests.support import kin, loops, processes, repos
+from tests.support.packets import REPORTS, Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
 from tests.support.tools import need_sandbox
@@ -111,6 +116,40 @@ def test_a_person_works_in_the_session_and_the_agent_goes_on_with_message_and_di
     assert "taken over by" in shown
 
 
+def usage_of(task: Task) -> dict:
+    return task.manifest()["usage"]
+
+
+def test_what_a_takeover_uses_is_unknown_and_every_figure_says_so() -> None:
+    scenario = Scenario().say("at work").hang(once=True)
+    scenario.usage(input_tokens=1200, output_tokens=300, cost_usd=0.5).say("thanks").result("ok")
+    task = Task.play(scenario, *EAGER, "--budget-usd", "9")
+    eventually(lambda: "at work" in task.log(), what="the agent works")
+    with taken(task, "-m", "thanks") as terminal:
+        assert usage_of(task)["uncounted_takeovers"] == 1
+        terminal.press("exit\n")
+        assert terminal.finish() == 0
+    task.wait_for("completed")
+    assert usage_of(task)["uncounted_takeovers"] == 1
+    assert task.manifest()["attempt"] == 2, "a takeover is no attempt"
+    shown = holdfast("show", task.id).stdout
+    assert "at least 1.2k tokens in, 300 out, cost at least $0.50" in shown, shown
+    assert "at least $0.50 of $9.00" in shown
+    (row,) = (line for line in holdfast("ls").stdout.splitlines() if task.id in line)
+    assert "at least 1.5k" in row
+    with open(task.path("outputs", "_summary.md"), encoding="utf-8") as file:
+        assert "tokens: at least 1200 in, 300 out; cost: at least $0.50" in file.read()
+    assert "at least 1.2k tokens in" in holdfast("metrics", task.id).stdout
+    report = holdfast("report").stdout
+    assert "## Takeovers (1)" in report
+    assert re.search(rf"{task.id}  scripted by \S+: handed back \d\d:\d\d", report)
+    facts = json.loads(holdfast("report", "--json").stdout)
+    jsonschema.validate(facts, schema.schemas()["report"])
+    (takeover,) = facts["takeovers"]
+    assert (takeover["how"], takeover["stage"]) == ("handed_back", "scripted_run")
+    assert "## Takeovers" not in holdfast("report", "--since", "0s").stdout
+
+
 def test_keep_leaves_the_task_interrupted_and_a_resume_tells_the_agent() -> None:
     task = at_work()
     with taken(task, "--keep") as terminal:
@@ -146,6 +185,74 @@ def test_an_interrupted_task_is_taken_over_and_ctrl_d_keeps_it_so() -> None:
         assert terminal.finish() == 0
     assert task.manifest()["status"] == "interrupted"
     assert task.manifest()["interrupt"]["reason"] == "which one?"
+
+
+# ── a packet's stages ──
+
+
+STAGES = ("scripted_brief", "scripted_impl", "scripted_review")
+
+
+def written(**stages: Scenario | None) -> tuple[Task, repos.Repo]:
+    packet = Written(stages, budgets={"max_wallclock_sec": 600})
+    done = holdfast("run", "-d", "--packet", packet.path, cwd=packet.project.path)
+    assert done.returncode == 0, done.stderr
+    return Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", packet.task_id)), packet.project
+
+
+def test_the_stage_at_work_is_taken_over_and_its_gate_judges_what_the_person_changed() -> None:
+    work = Scenario().say("at work").hang(once=True).say(REPORTS["impl"]).result("ok")
+    task, project = written(**{**dict.fromkeys(STAGES), "scripted_impl": work})
+    task.wait_for_log("at work", within_s=60)
+    with taken(task, "-m", "mind b.txt") as terminal:
+        assert (taken_now := task.manifest()["takeover"])["stage"] == "scripted_impl"
+        stage = next(each for each in task.manifest()["stages"] if each["name"] == "scripted_impl")
+        assert taken_now["session_id"] == stage["session_id"]
+        # No other task may write there meanwhile.
+        other = Written(dict.fromkeys(STAGES), task_id="other", project=project)
+        assert holdfast("run", "-d", "--packet", other.path, cwd=project.path).returncode == 0
+        waits = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "other"))
+        eventually(lambda: "waiting_for" in waits.manifest(), 30, "the workspace is taken")
+        terminal.press("!echo by hand > b.txt; pwd\n")
+        terminal.read_until(f"\n{project.path}")
+        terminal.press("exit\n")
+        assert terminal.finish() == 0
+        assert "1 file changed" in terminal.text
+    task.wait_for("completed", within_s=60)
+    states = [(each["name"], each["state"], each["gate"]) for each in task.manifest()["stages"]]
+    assert [state for _, state, _ in states] == ["done", "done", "done"]
+    assert {name: gate for name, _, gate in states}["scripted_impl"] == "passed"
+    memory = SessionMemory(os.path.join(os.environ["HOLDFAST_HOME"], "scripted-agent", stage["session_id"]))
+    told = memory.starts()[-1].prompt
+    assert "took over" in told
+    assert "mind b.txt" in told
+    assert "+by hand" in told
+    # Not the file: the other task may write it by now.
+    assert b"+by hand" in task.read("outputs/_changes.patch")
+    waits.wait_for("completed", within_s=60)
+
+
+def test_a_change_of_a_person_outside_the_scope_is_found_by_the_gate() -> None:
+    work = Scenario().say("at work").write("b.txt", content="hello\n").hang(once=True)
+    task, _ = written(scripted_impl=work.say(REPORTS["impl"]).result("ok"))
+    task.wait_for_log("at work", within_s=60)
+    with taken(task, "-m", "go on") as terminal:
+        terminal.press("!echo x > secret.txt\n")
+        terminal.read_until("done: !echo")
+        terminal.press("exit\n")
+        assert terminal.finish() == 0
+    eventually(lambda: task.events("gate.judged"), 60, "the gate judges it")
+    (gate,) = task.events("gate.judged")
+    assert (gate["passed"], gate["failed"]) == (False, "scope")
+
+
+def test_a_stage_that_waits_for_approval_has_no_session() -> None:
+    packet = Written({"scripted_brief": None, "scripted_impl": None}, approval=["scripted_impl"])
+    assert holdfast("run", "--packet", packet.path, cwd=packet.project.path).returncode == 4
+    terminal = Terminal("takeover", packet.task_id, cwd=workspace())
+    assert terminal.finish() == 3
+    assert "scripted_impl has not started" in terminal.text
+    assert "holdfast approve" in holdfast("show", packet.task_id).stdout
 
 
 # ── while it is taken over ──
@@ -208,7 +315,7 @@ def test_it_needs_a_terminal_and_a_person() -> None:
     assert task.manifest()["status"] == "running"
     agent = Task.shell(f"script -qec '{sys.executable} -m holdfast takeover {task.id}' /dev/null; true")
     agent.wait_for("completed")
-    assert "only a person can" in agent.log()
+    assert "an agent may not" in agent.log()
     assert task.manifest()["status"] == "running"
     task.ask("stop", "--now")
 

@@ -105,3 +105,23 @@ def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:
     task = kin.make("--", "true")
     done = holdfast("wait", task.id, "--timeout", "soon")
     assert (done.returncode, "--timeout: not a duration" in done.stderr) == (2, True)
+
+
+def test_what_holds_up_the_queue_is_said_once() -> None:
+    assert holdfast("queue", "pause").returncode == 0
+    for task_id in ("one", "two"):
+        assert holdfast("submit", "--id", task_id, "--", "true").returncode == 0
+    done = holdfast("wait", "one", "two", "--timeout", "3s")
+    assert done.returncode == 6
+    assert done.stderr.count("the queue is paused; 'holdfast queue resume' continues") == 1
+    assert holdfast("queue", "resume").returncode == 0
+    assert "paused" not in holdfast("wait", "one", "two", "--timeout", "0.1s").stderr
+
+
+def test_a_queue_that_waits_for_a_person_is_said() -> None:
+    home = os.environ["HOLDFAST_HOME"]
+    with open(os.path.join(home, "interrupt-request.txt"), "w", encoding="utf-8") as file:
+        file.write("look at the disk\n")
+    assert holdfast("submit", "--id", "one", "--", "true").returncode == 0
+    told = holdfast("wait", "one", "--timeout", "2s").stderr
+    assert "the queue waits for a person: look at the disk; 'holdfast queue resume' continues" in told

@@ -10,13 +10,14 @@ import pytest
 
 from contracts import schema
 from holdfast import paths
-from holdfast.errors import NotFound
+from holdfast.errors import CorruptFile, NotFound
 from holdfast.store.layout import Home, Packet
 from holdfast.testing import Scenario
 from holdfast.views.facts import changes, log, packet_files, timeline, usage
 from holdfast.views.facts.detail import Detail, detail
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 SCHEMAS = schema.schemas()
 
@@ -47,6 +48,19 @@ def test_a_crash_and_a_resume_are_two_attempts_with_their_figures() -> None:
     assert found.next.steps[0].command == f"holdfast logs {task.id}"
     assert found.journal_bytes == os.path.getsize(task.path("events.jsonl"))
     jsonschema.validate(found.to_json(), SCHEMAS["detail"])
+
+
+def test_active_time_counts_while_the_agent_works() -> None:
+    task = Task.shell("echo on; sleep 60", "--id", "it")
+    task.wait_for_log("on")
+    home = Home(os.environ["HOLDFAST_HOME"])
+
+    def active_s() -> float:
+        return {each.name: each.used or 0.0 for each in detail(home, "it").budgets}["active_s"]
+
+    before_s = eventually(active_s, 10, "it counts")
+    assert eventually(lambda: active_s() > before_s, 10, "it goes on")
+    task.stop()
 
 
 def test_questions_and_answers() -> None:
@@ -85,8 +99,14 @@ def test_of_a_damaged_packet_the_rest_is_shown() -> None:
     task.wait_for("completed")
     with open(task.path("events.jsonl"), "r+b") as file:
         file.write(b"{{{{")
+    # Nothing confirms its end.
+    with pytest.raises(CorruptFile, match=r"events\.jsonl line 1"):
+        Detail(Packet(task.packet))
+    manifest = {**task.manifest(), "status": "interrupted"}
+    with open(task.path("manifest.json"), "w", encoding="utf-8") as file:
+        json.dump(manifest, file)
     found = Detail(Packet(task.packet))
-    assert found.manifest["status"] == "completed"
+    assert found.manifest["status"] == "interrupted"
     assert (found.budgets, found.stages[0].name, found.stages[0].role) == ((), "command_run", None)
     jsonschema.validate(found.to_json(), SCHEMAS["detail"])
 

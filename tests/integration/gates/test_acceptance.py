@@ -11,8 +11,8 @@ import pytest
 from holdfast.gates.script import commands
 from holdfast.gates.shell import HEAD_BYTES, TAIL_BYTES, run
 from holdfast.model import events as ev
-from holdfast.store.journal import Journal
 from tests.support import processes
+from tests.support.journals import opened
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 from tests.support.waiting import eventually
 
@@ -40,7 +40,7 @@ class Verify:
         prepare(self.packet, prepared)
         report(self.packet, "All is well, every command passed.\n", "codex_verify")
         if proposed is not None:
-            journal = Journal(self.packet.journal)
+            journal = opened(self.packet)
             journal.append([ev.HandoffMade(stage="codex_brief", script=proposed)])
             journal.close()
 

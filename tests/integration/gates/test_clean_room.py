@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from holdfast.store.layout import Packet
 from holdfast.workspace import clean_room
 from tests.support import tools
-from tests.support.repos import Repo, judge, packet_for, prepare, report
+from tests.support.repos import Repo, judge, judge_argv, module, packet_for, prepare, report
 
 #: Runs the gate of a packet; returns its result.
 Judge = Callable[[Packet], dict[str, Any]]
@@ -101,6 +102,28 @@ def test_dependencies_can_be_used_and_with_bubblewrap_not_changed(
     assert result["passed"], result["reasons"]
 
 
+def test_dependencies_of_which_a_part_is_denied(judged: Judge, home: str, repo: Repo) -> None:
+    """Denied files are in the tree even if git ignores them, to be compared. Every venv has `tests/`."""
+    repo.write(".venv/lib", "x\n")
+    repo.write(".venv/site/tests/t.py", "y\n")
+    commands = ("grep -q x .venv/lib", "grep -q y .venv/site/tests/t.py", "test -e b")
+    result = accepted(judged, home, repo, *commands, scope_deny=("tests/",))
+    assert result["passed"], result["reasons"]
+
+
+def test_dependencies_that_are_in_the_tree_are_those_of_the_tree(
+    judged: Judge, home: str, repo: Repo
+) -> None:
+    repo.write("node_modules/tests/t", "tracked\n")
+    repo.write("node_modules/lib", "tracked\n")
+    repo.commit()
+    repo.write(".gitignore", "node_modules/\n.venv/\nlocal/\n")
+    repo.write("node_modules/more", "ignored\n")
+    commands = ("grep -q tracked node_modules/lib", "test ! -e node_modules/more", "test -e b")
+    result = accepted(judged, home, repo, *commands, scope_deny=("tests/",))
+    assert result["passed"], result["reasons"]
+
+
 def test_submodules_are_checked_out(judged: Judge, home: str, repo: Repo) -> None:
     other = Repo(os.path.join(os.path.dirname(home), "other"))
     other.commit("inner")
@@ -118,16 +141,25 @@ def test_git_knows_its_history_and_what_changed(judged: Judge, home: str, repo: 
 
 
 def test_the_rest_of_a_killed_room_is_removed_by_the_next(home: str, repo: Repo) -> None:
-    packet = packet_for(home, repo.path)
-    old = os.path.join(packet.rooms, "0123456789ab")
-    os.makedirs(os.path.join(old, "deep"))
-    os.makedirs("/tmp/hf-0123456789ab", exist_ok=True)
+    noted = os.path.join(home, "noted")
+    command = f'echo "$TMPDIR" > {noted}'
+    packet = packet_for(home, repo.path, acceptance_commands=(command,), scope_allow=("b",))
+    prepare(packet)
+    repo.write("b", "new\n")
+    report(packet, "done\n")
+    env = {"HOLDFAST_FAILPOINT": "clean_room.used=kill"}
+    killed = module("gates", *judge_argv(packet, "codex_impl"), cwd=packet.state, env=env)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with open(noted, encoding="utf-8") as file:
+        temporary = file.read().strip()
+    assert os.path.isdir(temporary)
+    assert len(os.listdir(packet.rooms)) == 1
     elsewhere = os.path.join(os.path.dirname(home), "mine")
     os.makedirs(elsewhere)
     os.symlink(elsewhere, os.path.join(packet.rooms, "ba9876543210"))
     clean_room.sweep(packet)
     assert os.listdir(packet.rooms) == []
-    assert not os.path.exists("/tmp/hf-0123456789ab")
+    assert not os.path.exists(temporary)
     assert os.path.isdir(elsewhere)
     shutil.rmtree(packet.rooms)
     os.symlink(elsewhere, packet.rooms)

@@ -8,6 +8,8 @@ import os
 import jsonschema
 import pytest
 
+from holdfast import spawn
+from holdfast.views.mcp import server
 from tests.support import kin
 from tests.support.mcp import MODERN, Client
 from tests.support.tasks import Task, workspace
@@ -170,6 +172,31 @@ def test_a_cancelled_call_gets_no_answer() -> None:
         task.wait_for("completed")
         assert client.ask("ping") == {}
         assert _watches(client.process.pid) == 0
+
+
+def test_a_bug_met_by_a_call_that_waits_is_its_answer_and_the_server_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("holdfast.views.facts.digest.gather", broken)
+    monkeypatch.setattr(spawn, "is_guest", True)  # loading the tools sets it
+    (source, to_server), (from_server, sink) = os.pipe(), os.pipe()
+    call = {"name": "wait", "arguments": {"labels": {"a": "b"}, "timeout_s": 0}}
+    for number, method, params in ((1, "tools/call", call), (2, "ping", {})):
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        os.write(to_server, json.dumps(message).encode() + b"\n")
+    os.close(to_server)
+    try:
+        server._Server(source, sink).run()
+    finally:
+        os.close(sink)
+        os.close(source)
+    with open(from_server, encoding="utf-8") as answers:
+        first, second = map(json.loads, answers)
+    assert (first["id"], first["error"]) == (1, {"code": -32603, "message": "ZeroDivisionError: planted"})
+    assert (second["id"], second["result"]) == (2, {})
 
 
 def _watches(pid: int) -> int:

@@ -15,7 +15,8 @@ from holdfast.testing import Scenario
 from holdfast.views.mcp import tool_list
 from tests.support import kin
 from tests.support.mcp import Client
-from tests.support.packets import Written
+from tests.support.packets import Written, scripted_claude
+from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -58,6 +59,24 @@ def test_start_wait_and_show(keeper: None) -> None:
         assert log["end"] == log["size"]
         later = fits("digest", client.call("digest", since=waited["cursor"]))
         assert (later["tasks"], later["full"]) == ([], False)
+
+
+def test_a_prompt_is_split_among_agents(keeper: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Repo(os.path.join(workspace(), "project"))
+    project.commit("a")
+    for name, value in scripted_claude(run=Scenario().hang()).items():
+        monkeypatch.setenv(name, value)
+    with Client(cwd=project.path) as client:
+        for more in ({"command": ["true"]}, {"prompt": "x", "after": ["y"]}, {}):
+            assert client.fail("start", split=True, **more)["code"] == "usage"
+        made = fits("start", client.call("start", prompt="write both", agent="claude", split=True, id="f"))
+        assert made["task_id"] == "f"
+        planner = task("f.plan")
+        eventually(lambda: os.path.exists(planner.path("manifest.json")), 30.0, "an agent writes the plan")
+        assert planner.events("task.created")[0]["spec"]["agent"] == "claude"
+        client.call("stop", task="f", now=True)
+        task("f").wait_for("killed", within_s=30.0)
+        planner.wait_for("killed", "abandoned", within_s=30.0)
 
 
 def test_wait_returns_with_a_cursor_in_time_and_tells_its_progress() -> None:
@@ -186,6 +205,14 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
             error = client.fail(tool, **arguments)
             assert (error["code"], error["exit"]) == ("usage", 2), (tool, arguments, error)
     assert not os.path.exists(os.path.join(os.environ["HOLDFAST_HOME"], "tasks"))
+
+
+def test_texts_that_no_command_line_can_have_are_refused() -> None:
+    with Client(cwd=workspace()) as client:
+        for arguments in ({"command": ["tr\0ue"]}, {"command": ["true", "\ud800"]}, {"packet": "a\0b"}):
+            error = client.fail("start", **arguments)
+            assert (error["code"], error["exit"]) == ("usage", 2), (arguments, error)
+    assert holdfast("ls", "-q").stdout == ""
 
 
 def test_full_permissions_are_not_granted_by_a_packet() -> None:

@@ -11,7 +11,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from holdfast.store.layout import Home
 from holdfast.testing import Scenario
@@ -113,6 +115,28 @@ def test_a_task_that_starts_and_ends_meanwhile_is_shown_in_its_group() -> None:
     drive(steps)
 
 
+def test_a_paused_queue_and_held_tasks_are_shown_in_their_order() -> None:
+    Task.shell("exit 1", "--id", "bad", "--max-retries", "0").wait_for("failed")
+    assert holdfast("queue", "pause").returncode == 0
+    assert holdfast("submit", "--id", "second", "--", "true").returncode == 0
+    assert holdfast("submit", "--id", "first", "--priority", "high", "--", "true").returncode == 0
+    assert holdfast("submit", "--id", "stuck", "--after", "bad", "--", "true").returncode == 0
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("needs you (1)")
+        lines = screen.lines
+        assert lines[1] == "the queue is paused; 'holdfast queue resume' continues"
+        needs = lines.index("needs you (1)")
+        assert lines[needs + 1].split()[:2] == ["stuck", "held"]
+        queued = lines.index("queued (2)")
+        assert [line.split()[0] for line in lines[queued + 1 : queued + 3]] == ["first", "second"]
+        done = await asyncio.to_thread(holdfast, "queue", "resume")
+        assert done.returncode == 0
+        await screen.when(lambda: "the queue is paused" not in screen.text, "no pause")
+
+    drive(steps)
+
+
 def test_the_cursor_skips_headings_and_stays_on_its_task() -> None:
     for name in ("one", "two"):
         Task.shell("true", "--id", name).wait_for("completed")
@@ -150,6 +174,26 @@ def test_words_filter_the_list_and_escape_shows_all() -> None:
         await screen.until("ended (3)")
 
     drive(steps)
+
+
+def test_a_filter_that_arrives_at_once_is_no_command() -> None:
+    """As over a slow line, or pasted: each letter was a key of the list until the filter had the focus."""
+    task = Task.shell("echo hi; sleep 120", "--id", "stairs")
+    task.wait_for("running")
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("stairs")
+        for char in "/stairs":
+            screen.app.post_message(Key("slash" if char == "/" else char, char))
+        await screen.when(lambda: isinstance(screen.app.focused, Input), "the filter has the focus")
+        assert "Stop stairs?" not in screen.text
+        await screen.type("stairs")
+        await screen.until("stairs")
+        assert isinstance(screen.app.focused, Input)
+
+    drive(steps)
+    assert not task.events("stop.intended")
+    task.stop()
 
 
 def test_help_lists_the_keys_and_can_be_searched() -> None:
@@ -328,6 +372,28 @@ def test_q_quits_and_the_terminal_is_as_before() -> None:
     terminal.press("q")
     assert terminal.finish() == 0
     assert "\x1b[?1049l" in terminal.output.decode(errors="replace")  # the other screen is left
+
+
+STUCK = """
+import time
+from textual.drivers.linux_driver import LinuxDriver
+LinuxDriver.disable_input = lambda self: time.sleep(600)
+from holdfast.__main__ import main
+main()
+"""
+
+
+def test_q_quits_even_if_the_thread_of_the_keyboard_never_ends() -> None:
+    """Textual waits for it, and it for a terminal."""
+    Task.shell("true", "--id", "it").wait_for("completed")
+    terminal = Terminal("top", columns=100, env={"TERM": "xterm-256color"}, python=("-c", STUCK))
+    try:
+        terminal.read_until("ended (1)")
+        terminal.press("q")
+        assert terminal.finish(within_s=20) == 0
+    finally:
+        terminal.kill()
+    assert "\x1b[?1049l" in terminal.output.decode(errors="replace")
 
 
 def test_t_takes_over_in_the_whole_terminal_and_comes_back() -> None:

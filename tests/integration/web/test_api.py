@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from holdfast import clock
 from holdfast.testing import Scenario
+from holdfast.views.web import server
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -44,6 +46,27 @@ def test_the_board(served: Served) -> None:
     two.wait_for("completed")
 
 
+def test_the_board_has_the_places_of_queued_tasks_and_hears_of_new_ones(served: Served) -> None:
+    for task_id in ("one", "two"):
+        assert holdfast("submit", "--id", task_id, "--", "true").returncode == 0
+
+    def places() -> dict[str, int]:
+        rows = served.get("/api/tasks")["rows"]
+        return {row["task_id"]: row["queue"]["position"] for row in rows if row["queue"]}
+
+    assert places() == {"one": 1, "two": 2}
+    with served.stream("/api/stream") as messages:
+        assert next(messages)[0] == "hello"
+        assert holdfast("submit", "--id", "first", "--priority", "high", "--", "true").returncode == 0
+        told: dict[str, int] = {}
+        for _, _, data in messages:
+            rows = data.items()
+            told |= {task_id: row["queue"]["position"] for task_id, row in rows if row.get("queue")}
+            if len(told) == 3:
+                break
+    assert told == places() == {"first": 1, "one": 2, "two": 3}
+
+
 def test_the_board_hears_of_every_task(served: Served) -> None:
     with served.stream("/api/stream") as messages:
         assert next(messages)[0] == "hello"
@@ -55,6 +78,68 @@ def test_the_board_hears_of_every_task(served: Served) -> None:
             if states[-1] == "completed":
                 break
     assert served.get("/api/tasks")["rows"][0]["task_id"] == "it"
+
+
+def test_queued_tasks_have_their_place_and_say_why_they_wait(served: Served) -> None:
+    for name in ("one", "two"):
+        assert holdfast("submit", "--id", name, "--not-before", "23:59", "--", "true").returncode == 0
+    places = {
+        row["task_id"]: (row["queue"]["position"], row["last_line"].partition(" 2")[0])
+        for row in served.get("/api/tasks")["rows"]
+    }
+    assert places == {"one": (1, "not before"), "two": (2, "not before")}
+    with served.stream("/api/stream") as messages:
+        assert next(messages)[0] == "hello"
+        assert holdfast("queue", "priority", "two", "high").returncode == 0
+        position: dict[str, int] = {}
+        while position != {"two": 1, "one": 2}:
+            kind, _, rows = next(messages)
+            assert kind == "board"
+            position |= {task: row["queue"]["position"] for task, row in rows.items()}
+
+
+def test_many_tasks_that_change_at_once_are_loaded_again(served: Served, home: str) -> None:
+    """One message with all their rows would be too large."""
+    first = Task.shell('echo "go on?" > "$INTERRUPT_FILE"; sleep 60', "--id", "t0000")
+    first.wait_for("interrupted")
+    manifest = first.manifest()
+    with served.stream("/api/stream") as messages:
+        assert next(messages)[0] == "hello"
+        os.rename(os.path.join(home, "tasks"), os.path.join(home, "elsewhere"))
+        for number in range(1, 1200):
+            folder = os.path.join(home, "elsewhere", f"t{number:04d}")
+            os.makedirs(folder)
+            with open(os.path.join(folder, "manifest.json"), "w", encoding="utf-8") as file:
+                json.dump({**manifest, "task_id": f"t{number:04d}", "task_name": "x" * 250}, file)
+        os.rename(os.path.join(home, "elsewhere"), os.path.join(home, "tasks"))
+        for kind, _, data in messages:
+            assert "error" not in data
+            if kind == "again":
+                break
+    assert len(served.get("/api/tasks")["rows"]) >= 1000
+
+
+def test_a_small_answer_is_not_held_back() -> None:
+    """Nagle's algorithm would keep the body until the browser has confirmed the headers: 40 ms."""
+    import asyncio
+
+    async def delays() -> bool:
+        accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            option = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            accepted.set_result(not option)
+            writer.close()
+
+        listening = server.bind("127.0.0.1", 0)
+        async with await asyncio.start_server(take, sock=listening):
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            try:
+                return await asyncio.wait_for(accepted, 10)
+            finally:
+                writer.close()
+
+    assert not asyncio.run(delays())
 
 
 def test_a_page_that_comes_back_gets_every_event_once(served: Served) -> None:
@@ -257,7 +342,7 @@ def test_the_queue(served: Served, home: str) -> None:
     ]
     assert found["items"][0]["task_name"] == "First"
     assert (found["counts"], [each["count"] for each in found["waiting"]]) == ({"queued": 2}, [0, 1, 2])
-    assert "the queue is paused" in found["obstacles"]
+    assert any("the queue is paused" in line for line in found["obstacles"])
     with open(os.path.join(home, "queue.db"), "wb") as file:
         file.write(b"nonsense" * 1000)
     found = served.get("/api/queue")

@@ -109,6 +109,8 @@ def test_a_question_is_answered(served: Served) -> None:
         page.get_by_role("button", name="Answer and resume").click()
         page.locator(".state", has_text="completed").wait_for()
         page.locator(".lines").get_by_text("went on").wait_for()
+        page.get_by_text("as a list").click()
+        page.locator(".moments").get_by_text("question: answered after").wait_for()
     assert [event["answer"] for event in task.events("task.moved") if event.get("answer")] == ["the test one"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -173,7 +174,7 @@ def test_headers_of_every_answer(served: Served) -> None:
 
 
 def test_no_path_reaches_the_disk(served: Served) -> None:
-    page = served.ask("GET", "/")[2]
+    pages = [served.ask("GET", path)[2] for path in ("/", "/task/it")]
     for path in (
         "/../server.py",
         "/..%2fserver.py",
@@ -187,7 +188,7 @@ def test_no_path_reaches_the_disk(served: Served) -> None:
         "/task/../../x",
     ):
         status, _, body = served.ask("GET", path)
-        assert status in (400, 404) or body == page, path
+        assert status in (400, 404) or body in pages, path
 
 
 def test_files_of_a_packet_are_those_of_the_list(served: Served) -> None:
@@ -308,6 +309,75 @@ def test_connections_are_limited_and_a_silent_one_is_closed(served: Served) -> N
         for connection in connections:
             connection.close()
     assert web.eventually(lambda: served.get("/api/status"), 20)["schema"] == "holdfast.status/1"
+
+
+def test_more_connections_than_descriptors_wait_and_are_told_in_a_line(served: Served) -> None:
+    pid = served.process.pid
+    opened = len(os.listdir(f"/proc/{pid}/fd"))
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (opened + 4, hard))
+    connections = [socket.create_connection(("127.0.0.1", served.port), 10) for _ in range(30)]
+    try:
+        assert served.process.stderr is not None
+        # A line, not the traceback of the event loop.
+        told = next(line for line in served.process.stderr if not line.startswith("open this address"))
+        assert told == "warning: too many open files: connections have to wait\n"
+    finally:
+        for connection in connections:
+            connection.close()
+    assert web.eventually(lambda: served.ask("GET", "/")[0], 20) == 200
+    assert served.stop() == ""
+
+
+def _asks(served: Served) -> bytes:
+    return f"GET / HTTP/1.1\r\nHost: {served.host}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("then", ["nothing", "half a request", "no reading", "no body"])
+def test_connections_without_a_bearer_keep_no_page_out(served: Served, then: str) -> None:
+    """Anybody may ask for the page, and stay connected: a page of ours takes the place."""
+    served.enter()
+    first = _asks(served) * (200 if then == "no reading" else 1)
+    if then == "no body":
+        head = f"POST /api/session HTTP/1.1\r\nHost: {served.host}\r\nOrigin: {served.base}\r\n"
+        first = f"{head}Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n".encode()
+    connections: list[socket.socket] = []
+    try:
+        for _ in range(300):
+            connection = socket.create_connection(("127.0.0.1", served.port), 10)
+            connections.append(connection)
+            connection.sendall(first)
+            if then in ("nothing", "half a request"):
+                assert connection.recv(100).startswith(b"HTTP/1.1 200")
+            if then == "half a request":
+                connection.sendall(b"GET / HTTP/1.1\r\nHo")
+        assert served.get("/api/status")["schema"] == "holdfast.status/1"
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def test_connections_without_a_bearer_end_no_stream(served: Served) -> None:
+    served.enter()
+    head = f"GET /api/stream HTTP/1.1\r\nHost: {served.host}\r\nAuthorization: Bearer {served.bearer}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), 10) as stream:
+        stream.sendall(head.encode())
+        assert stream.recv(4096).startswith(b"HTTP/1.1 200")
+        connections: list[socket.socket] = []
+        try:
+            for _ in range(300):
+                connections.append(socket.create_connection(("127.0.0.1", served.port), 10))
+                connections[-1].sendall(_asks(served))
+                assert connections[-1].recv(100).startswith(b"HTTP/1.1 200")
+            Task.shell("true", "--id", "it")
+            seen = b""
+            while b"event: board" not in seen:
+                part = stream.recv(65536)
+                assert part, "the stream ended"
+                seen += part
+        finally:
+            for connection in connections:
+                connection.close()
 
 
 def test_garbage_ends_a_connection_and_not_the_server(served: Served) -> None:

@@ -15,6 +15,7 @@ import pytest
 from contracts import schema
 from holdfast.testing import Scenario
 from tests.support import kin
+from tests.support.axe import serious_findings
 from tests.support.browser import from_file
 from tests.support.packets import Written, played
 from tests.support.tasks import Task, holdfast, workspace
@@ -173,6 +174,105 @@ def test_secrets_in_every_field_are_masked() -> None:
             assert secret not in text, (task_id, secret)
         assert "***" in text
     assert "b.txt" in text_of(shared(packet.task_id, env={"MY_TOKEN": OWN})), "the change itself is there"
+
+
+def test_axe_finds_nothing_serious() -> None:
+    """In a file with everything: stages, gates, a question, a diff, colours, and what was left out."""
+    before = Scenario().usage(input_tokens=1200, cost_usd=0.05).write("b.txt", content="hello\n")
+    before.say("\x1b[31mred\x1b[0m words")
+    packet = Written(
+        {"scripted_brief": None, "scripted_impl": played("impl", before=before), "scripted_review": None},
+        approval=["scripted_review"],
+    )
+    assert holdfast("run", "--packet", packet.path, cwd=packet.project.path).returncode == 4
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", packet.task_id))
+    with open(task.path("output.log"), "a", encoding="utf-8") as file:
+        file.write("a line of the log\n" * 150_000)  # more than fits
+    with from_file(shared(packet.task_id), "share-axe") as (page, _):
+        found: list[str] = []
+
+        def look(where: str) -> None:
+            found.extend(f"{where}: {each}" for each in serious_findings(page))
+
+        page.locator(".question").wait_for()
+        page.locator(".left-out").wait_for()
+        page.evaluate("() => document.body.append(document.createElement('img'))")
+        assert [each.split(":")[0] for each in serious_findings(page)] == ["image-alt"], "it looks"
+        page.evaluate("() => document.body.lastChild.remove()")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for width in (1300, 375):
+                page.set_viewport_size({"width": width, "height": 800})
+                for tab in TABS:
+                    page.get_by_role("tab", name=tab).click()
+                    page.locator("#panel").wait_for()
+                    page.locator(".loading").wait_for(state="detached")
+                    look(f"{scheme} {width} {tab}")
+                wide = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, f"{wide} pixels too wide"
+        page.get_by_role("slider", name="Replay").press("Home")
+        page.get_by_role("group", name="Replay").wait_for()
+        look("replay")
+        assert found == []
+    task.stop()
+
+
+#: A text for each field that somebody else can write, and where it is in a packet.
+PLANTED = f"{HOSTILE} {TOKEN} {OWN}"
+
+
+def test_markup_and_secrets_in_every_field_of_a_packet(home: str) -> None:
+    """As a forged packet, or one of another version, may have them: in each text of manifest and journal, and
+    in each file that is shown."""
+    packet = Written({"scripted_brief": None, "scripted_impl": None})
+    assert holdfast("run", "--packet", packet.path, cwd=packet.project.path).returncode == 0
+    task = Task(os.path.join(home, "tasks", packet.task_id))
+    planted = {"manifest.json": _planted(task.read("manifest.json"))}
+    lines = task.read("events.jsonl").splitlines()
+    planted["events.jsonl"] = b"\n".join(map(_planted, lines)) + b"\n"
+    for folder, _, names in os.walk(task.path("outputs")):
+        for name in names:
+            planted[os.path.relpath(os.path.join(folder, name), task.packet)] = PLANTED.encode()
+    planted["output.log"] = f"{PLANTED}\n".encode() * 3
+    for name, data in planted.items():
+        with open(task.path(name), "wb") as file:
+            file.write(data)
+    task.reseal()
+    path = shared(packet.task_id, env={"MY_TOKEN": OWN})
+    text = text_of(path)
+    assert (TOKEN in text, OWN in text) == (False, False)
+    assert text.count("</script>") == 2
+    assert "alert(1)" in text, "it is there, as text"
+    with from_file(path, "share-planted") as (page, requested):
+        page.locator(".line", has_text="alert(1)").first.wait_for()
+        every_tab(page)
+        found = page.evaluate(
+            """() => ({ images: document.images.length, scripts: document.scripts.length,
+              links: [...document.links].filter((each) => !/^(https?|file):$/.test(each.protocol)).length,
+              handlers: document.querySelectorAll("[onerror], [onclick], [onload]").length,
+              bidi: /[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.getElementById("app").textContent) })"""
+        )
+        assert found == {"images": 0, "scripts": 2, "links": 0, "handlers": 0, "bidi": False}
+        assert [each for each in requested if not each.startswith("data:")] == [f"file://{path}"]
+
+
+#: What decides how a packet is read. Everything else is planted.
+_KEPT = (
+    "id", "at", "type", "schema", "task_id", "status", "new", "old", "kind", "mode", "how", "begin", "end",
+    "project_dir", "tmpdir", "stage", "name", "agent", "state", "outcome",
+)  # fmt: skip
+
+
+def _planted(data: bytes) -> bytes:
+    def plant(value: object, key: str = "") -> object:
+        if isinstance(value, dict):
+            return {name: plant(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [plant(each, key) for each in value]
+        is_kept = key in _KEPT or key.endswith(("_at", "sha256", "_id"))
+        return f"{value} {PLANTED}" if isinstance(value, str) and not is_kept else value
+
+    return json.dumps(plant(json.loads(data))).encode()
 
 
 def test_a_log_of_50_mb_is_cut_and_the_file_says_so() -> None:

@@ -14,8 +14,9 @@ PAGE = pages.read("cli.md")
 
 
 def test_a_short_manifest_has_the_fields_of_the_index() -> None:
-    # runner_gone is not stored: `ls` reads the lock. Stages are shortened. The last two change with time.
-    fields = {*index_rows.FIELDS, "stages", "runner_gone", "group", "elapsed_s"}
+    # Not stored: runner_gone (of the lock), queue, and the last two, which change with time. Stages are
+    # shortened.
+    fields = {*index_rows.FIELDS, "stages", "runner_gone", "queue", "group", "elapsed_s"}
     assert set(schema.schemas()["short-manifest"]["properties"]) == fields
     for field in fields:
         assert f"`{field}`" in PAGE

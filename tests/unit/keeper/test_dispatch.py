@@ -25,8 +25,8 @@ from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
 from holdfast.store import lock as locks
-from holdfast.store.journal import encode_line
 from holdfast.store.layout import Home, Packet
+from tests.support.journals import append
 
 
 class Counting(LiveTasks):
@@ -104,8 +104,7 @@ def keeper(home: str):
 def moved(packet: Packet, status: Status, *, at: float | None = None, **more: str) -> None:
     """A move that its runner made, in the journal and in the manifest."""
     event = ev.TaskMoved(old="running", new=status, reason=more.get("status_reason", ""))
-    with open(packet.journal, "ab") as file:
-        file.write(encode_line(event, clock.iso(clock.now() if at is None else at)))
+    append(packet, event, at=at)
     data = atomic.read_json(packet.manifest) or {}
     atomic.write_json(packet.manifest, {**data, "status": status, **more}, durable=False)
 
@@ -258,10 +257,10 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
 def test_a_packet_that_rests_is_read_once_until_something_changes(keeper: Keeper) -> None:
     packet = keeper.packet("a")
     live_tasks = keeper.live_tasks
+    for _ in range(3):
+        live_tasks.step(rung=True)
+    assert live_tasks.reads == 1
     with keeper.as_if_running(packet):
-        for _ in range(3):
-            live_tasks.step(rung=True)
-        assert live_tasks.reads == 1
         inbox.drop(packet, "stop", {}, by="a test")
         live_tasks.step(rung=True)
     assert live_tasks.reads == 2
@@ -274,9 +273,9 @@ def test_a_task_whose_mark_may_be_taken_away_keeps_the_keeper(keeper: Keeper) ->
     data = atomic.read_json(packet.manifest) or {}
     asked = {"reason": "which one?", "file": packet.interrupt_request, "timestamp": clock.iso_now()}
     atomic.write_json(packet.manifest, {**data, "status": "interrupted", "interrupt": asked}, durable=False)
+    live_tasks.step(rung=True)
+    assert (live_tasks.by_id, live_tasks.is_idle) == ({}, False)
     with keeper.as_if_running(packet):
-        live_tasks.step(rung=True)
-        assert (live_tasks.by_id, live_tasks.is_idle) == ({}, False)
         os.remove(packet.interrupt_request)
         live_tasks.step(rung=True)
     assert "a" in live_tasks.by_id

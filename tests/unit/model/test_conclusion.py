@@ -31,6 +31,22 @@ def test_a_verification_passes_or_fails_by_its_verdict(text: str, decision: str)
 
 
 @pytest.mark.parametrize(
+    ("report", "decision"),
+    [
+        ("3 of 10 tests are red.\n\nVerdict: failed\n", "failed"),
+        ("make test: 0 failed\n\n**Verdict:** passed", "passed"),
+        ("- **Verdict**: not passed, two tests are red", "failed"),
+        ("Verdict: passed\n\nThat was too early.\n\nVerdict: failed", "failed"),
+        ("My verdict: hard to tell, but no test failed", ""),
+        ("It printed:\n\n```\nVerdict: failed\n```\n\nI cannot tell.\n", ""),
+        ("Verdict: failed\n\n## Verdict\n\npassed\n", "passed"),
+    ],
+)
+def test_a_verdict_without_a_heading_is_one_too(report: str, decision: str) -> None:
+    assert conclusion.read("verify", report).decision == decision
+
+
+@pytest.mark.parametrize(
     ("section", "decision"),
     [
         ("## Go/No-Go\n\nGo. Nothing is dangerous.", "go"),

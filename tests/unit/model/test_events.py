@@ -45,6 +45,10 @@ TABLE: list[ev.Event] = [
         gate_failed="scope", gate_reasons=("r",), failure_class="tooling", signature="0", excerpt="e",
     ),
     ev.ChoreFailed(stage="s", attempt=3, kind="gate", reason="r", counts=False),
+    ev.CiLooked(
+        stage="s", attempt=3, state="failed", pull_request="https://forge.example/1", commit="c",
+        pending=("test",), reasons=("r",), evidence="e",
+    ),
     ev.ApprovalGiven(stage="s", by="me", request="R"),
     ev.AgentSwitched(stage="s", old="a", new="b", reason="r"),
     ev.JournalRepaired(dropped_bytes=3, fragment='{"i'),
@@ -55,7 +59,7 @@ TABLE: list[ev.Event] = [
     ev.RequestRefused(request="R", verb="stop", by="me", reason="no"),
     ev.AttemptOpened(
         attempt=1, attempt_id="ses_0", stage="s", agent="a", mode="resume", session_id="S", resume_count=4,
-        kind="gate",
+        kind="gate", head="c" * 40,
     ),
     ev.AttemptStarted(attempt=1, pid=5, mono_s=0.25, started_at=AT, **BOOT),
     ev.AttemptVoid(attempt=1, reason="r"),
@@ -77,7 +81,7 @@ TABLE: list[ev.Event] = [
     ev.AgentRateLimit(resets_at=AT, reason="r", **WHERE),
     ev.AgentProgress(steps_completed=2, steps_total=5, current_step="writing tests", **WHERE),
     ev.AgentError(kind="network", message="m", **WHERE),
-    ev.AgentResult(is_error=True, subtype="s", text="t", turns=3, **WHERE),
+    ev.AgentResult(is_error=True, subtype="s", text="t", turns=3, is_new=True, **WHERE),
 ]  # fmt: skip
 
 

@@ -110,3 +110,30 @@ def test_a_runner_that_died_is_an_adoption() -> None:
         ]
     )
     assert found.marks == [{"kind": "adopt", "at": "2026-01-31T12:00:03.500Z", "attempts": [1], "gap_s": 2.5}]
+
+
+def test_a_takeover_is_a_span_of_its_stage() -> None:
+    began = {"type": "takeover.started", "at": "2026-01-31T12:00:00.000Z", "attempt": 3, "stage": "impl"}
+    began |= {"agent": "pi", "by": "ada@host"}
+    ended = {"type": "takeover.ended", "at": "2026-01-31T12:10:00.000Z", "attempt": 3, "how": "lost"}
+    found = timeline.of([began, ended])
+    (span,) = found.spans
+    assert (span["kind"], span["stage"], span["attempt"], span["seconds"]) == ("takeover", "impl", 3, 600.0)
+    assert (span["outcome"], span["by"]) == ("lost", "ada@host")
+    assert [mark["how"] for mark in found.marks] == ["began", "lost"]
+    # Nobody asks for the end of one that was lost.
+    assert [mark["by"] for mark in found.marks] == ["ada@host", "ada@host"]
+    (open_span,) = timeline.of([began]).spans
+    assert open_span["end"] is None
+
+
+def test_a_question_is_a_mark_with_the_time_until_it_was_answered() -> None:
+    asked = {"type": "task.moved", "at": "2026-01-31T12:00:00.000Z", "old": "running", "new": "interrupted"}
+    asked |= {"reason": "asks", "interrupt": "which one?"}
+    answered = {"type": "task.moved", "at": "2026-01-31T12:00:40.000Z", "old": "interrupted"}
+    answered |= {"new": "spawning", "reason": "resumed by ada@host"}
+    (question,) = timeline.of([asked, answered]).marks
+    assert (question["kind"], question["detail"], question["answered_s"]) == ("question", "which one?", 40.0)
+    (still_open,) = timeline.of([asked]).marks
+    assert still_open["answered_s"] is None
+    assert timeline.of([{**asked, "cause": "down"}]).marks == [], "nobody is asked"

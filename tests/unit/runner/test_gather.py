@@ -14,8 +14,8 @@ from holdfast.redact import Redactor
 from holdfast.runner import gather
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
+from tests.support.journals import opened
 from tests.support.performing import context_of
 
 
@@ -30,7 +30,7 @@ def test_a_stop_among_the_newest_requests_goes_first(home: str, later: int, firs
     packet = create(Home(home), spec, prompt=None, env={"env": {}}, status=Status.SPAWNING)
     for verb in ("interrupt", "stop", *["interrupt"] * later):
         inbox.drop(packet, verb, {}, by="a test")
-    ledger = Ledger(packet, load.fold(packet), Journal(packet.journal), Redactor({}))
+    ledger = Ledger(packet, load.fold(packet), opened(packet), Redactor({}))
     try:
         with context_of(ledger) as context:
             facts = Gatherer(context).gather({"bell"})

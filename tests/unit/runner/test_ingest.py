@@ -20,8 +20,8 @@ from holdfast.runner.output import ingest, raw_log
 from holdfast.runner.output.ingest import Ingest
 from holdfast.runner.output.position import IngestPosition
 from holdfast.store import journal
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
+from tests.support.journals import opened
 
 SECRET = "correct-horse-battery"
 
@@ -34,7 +34,7 @@ def packet(home: str) -> Packet:
         stages=(StageSpec(name="main", agent="claude"),), limits=Limits(),
     )  # fmt: skip
     made = create(Home(home), spec, prompt=None, env={"env": {}}, status=Status.SPAWNING)
-    first = Ledger(made, load.fold(made), Journal(made.journal), Redactor({}))
+    first = Ledger(made, load.fold(made), opened(made), Redactor({}))
     first.record(ev.AttemptOpened(attempt=1, attempt_id="ses_1", stage="main", agent="claude", mode="fresh"))
     first.close()
     os.makedirs(made.attempt("001-main").path, exist_ok=True)
@@ -46,7 +46,7 @@ class Runner:
 
     def __init__(self, packet: Packet, redact: Redactor | None = None) -> None:
         redact = redact or Redactor({"A_TOKEN": SECRET})
-        self.ledger = Ledger(packet, load.fold(packet), Journal(packet.journal), redact)
+        self.ledger = Ledger(packet, load.fold(packet), opened(packet), redact)
         self.position = IngestPosition(packet)
         (attempt,) = self.ledger.task.open_executions
         self.ingest = Ingest(

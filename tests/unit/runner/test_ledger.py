@@ -17,8 +17,8 @@ from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
+from tests.support.journals import opened
 
 _HELLO = ev.RunnerStarted(pid=4321, boot_id="b", start_time=1, version="0")
 
@@ -31,7 +31,7 @@ def ledger(home: str) -> Iterator[Ledger]:
         stages=(StageSpec(name="command_run", agent="command"),), limits=Limits(),
     )  # fmt: skip
     packet = create(Home(home), spec, prompt=None, env={"env": {}}, status=Status.SPAWNING)
-    ledger = Ledger(packet, load.fold(packet), Journal(packet.journal), Redactor({}))
+    ledger = Ledger(packet, load.fold(packet), opened(packet), Redactor({}))
     yield ledger
     ledger.close()
 

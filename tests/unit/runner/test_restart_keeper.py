@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast import clock
 from holdfast.runner.wake.restart_keeper import KeeperRestarter
-from holdfast.store.layout import Packet
+from holdfast.runner.wake.waiter import Waiter
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home, Packet
 from tests.support.waiting import eventually
 
 
@@ -52,3 +56,25 @@ def test_a_keeper_that_lives_is_reaped_later(tmp_path: os.PathLike[str]) -> None
         return restarter._child is None
 
     eventually(is_forgotten, 10, "it is reaped")
+
+
+def test_a_runner_that_wakes_up_for_its_heartbeat_needs_not_wake_up_again_for_the_keeper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_mono = 1000.0
+    monkeypatch.setattr(clock, "mono", lambda: now_mono)
+    packet = Home(str(tmp_path)).packet("t")
+    os.makedirs(packet.path)
+    os.mkfifo(packet.bell)
+    os.mkfifo(packet.home.keeper_bell)
+    keeper = locks.acquire(packet.home.keeper_lock, role="keeper")
+    waiter = Waiter(packet)
+    restarter = KeeperRestarter(packet, waiter, 30.0)
+    now_mono += 1.0
+    assert restarter.check(set()) == 60.0
+    for _ in range(3):
+        now_mono += 30.1
+        assert restarter.check(set()) == 60.0
+    restarter.close()
+    waiter.close()
+    keeper.release()

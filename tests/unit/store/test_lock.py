@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -278,3 +279,20 @@ def test_a_lock_that_cannot_be_checked_is_not_taken_for_free(
     monkeypatch.setattr(os, "open", refused)
     with pytest.raises(StorageError, match="cannot check"):
         locks.is_held(path)
+
+
+def test_many_locks_are_asked_at_once_and_doubtful_ones_are_left_out(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    for name in ("held", "free", "pipe", "link", "gone"):
+        os.mkdir(f"{folder}/{name}")
+    held = locks.acquire(f"{folder}/held/runner.lock", role="runner")
+    locks.acquire(f"{folder}/free/runner.lock", role="runner").release()
+    os.mkfifo(f"{folder}/pipe/runner.lock")
+    os.symlink(f"{folder}/held/runner.lock", f"{folder}/link/runner.lock")
+    names = [f"{name}/runner.lock" for name in ("held", "free", "pipe", "link", "gone", "none")]
+    assert locks.held_among(folder, names) == {"held/runner.lock"}
+    os.unlink(held.path)  # a cleaner of lock files: only the anchor is left
+    assert locks.held_among(folder, names) == set()
+    assert locks.is_held(held.path)
+    held.release()
+    assert locks.held_among(f"{folder}/none", names) == set()

@@ -59,3 +59,10 @@ def test_the_last_bytes(place: Place) -> None:
     assert (tail.end_bytes(path, 2), tail.end_bytes(path, 9)) == (b"c\xff", b"abc\xff")
     assert tail.end_text(path, 2) == "c\ufffd"
     assert tail.end_bytes(os.path.join(place.root, "nothing"), 2) == b""
+
+
+def test_a_heading_of_a_new_attempt_is_not_what_was_said_last(place: Place) -> None:
+    path = os.path.join(place.root, "log")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("[session 0a1b]\n212 of 340 passed\n--- attempt 2 (resume) ---\n[session 0a1b]\n")
+    assert tail.last_line(path) == "212 of 340 passed"

@@ -146,6 +146,7 @@ class Lines(json_lines.ByType):
         #: The last refused limit: reset time and name.
         self._limit: _LimitInfo | None = None
         self._todos = Todos()
+        self._last_text = ""
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
@@ -179,6 +180,7 @@ class Lines(json_lines.ByType):
             if block.type == "text" and block.text:
                 self._partial = []
                 events.append(ev.AgentText(text=block.text[:_TEXT_LIMIT]))
+                self._last_text = block.text
                 if line.error:
                     kind = errors.of_call(line.error, None, block.text, is_refused=self._limit is not None)
                     self._said = ev.AgentError(kind=kind, message=block.text[:_TEXT_LIMIT])
@@ -257,7 +259,11 @@ class Lines(json_lines.ByType):
         return [
             *events,
             ev.AgentResult(
-                is_error=is_error, subtype=line.subtype, text=text[:_TEXT_LIMIT], turns=line.num_turns
+                is_error=is_error,
+                subtype=line.subtype,
+                text=text[:_TEXT_LIMIT],
+                turns=line.num_turns,
+                is_new=not is_error and bool(text.strip()) and text.strip() != self._last_text.strip(),
             ),
         ]
 

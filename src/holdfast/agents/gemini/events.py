@@ -26,7 +26,7 @@ _USER = b'"role":"user"'
 #: The role comes before the content, which may be megabytes.
 _HEAD_BYTES = 120
 
-#: Built-in tools that are removed if nobody can approve them; the model calls them anyway.
+#: Built-in tools that are removed without a person to approve them; the model calls them anyway.
 _GUARDED = frozenset({"run_shell_command", "write_file", "replace"})
 
 

@@ -49,7 +49,7 @@ _PERMISSIONS = (
         profile="edit",
         means="Edits files in the workspace and runs any command. Edits elsewhere are refused, and commands "
         "as far as it recognizes a path elsewhere in them.",
-        # To ask would end the run: nobody can answer.
+        # Asking would end the run, because no person can answer.
         env={_VARIABLE: '{"edit":"allow","bash":"allow","external_directory":"deny"}'},
     ),
     Permission(

@@ -30,14 +30,17 @@ _TEXT_LIMIT = 16_000
 
 
 class StreamJson:
-    """The reader. It keeps no state."""
+    """The reader."""
+
+    def __init__(self) -> None:
+        self._last_text = ""
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
         if not line.startswith(b"{"):
             return []
         try:
-            return _events(json.loads(line))
+            return [self._marked(event) for event in _events(json.loads(line))]
         except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
             # Torn, hostile or of another version: it stays in the raw log and is no event.
             return []
@@ -45,6 +48,14 @@ class StreamJson:
     def finish(self) -> list[ev.AgentEvent]:
         """Nothing is held back."""
         return []
+
+    def _marked(self, event: ev.AgentEvent) -> ev.AgentEvent:
+        """The same event; a result says whether its text is new."""
+        if isinstance(event, ev.AgentText):
+            self._last_text = event.text
+        elif isinstance(event, ev.AgentResult) and event.text.strip() not in ("", self._last_text.strip()):
+            return event.evolve(is_new=True)
+        return event
 
 
 def _events(data: dict[str, Any]) -> list[ev.AgentEvent]:
@@ -101,6 +112,8 @@ def _result(data: dict[str, Any]) -> list[ev.AgentEvent]:
     usage: dict[str, Any] = data.get("usage") or {}
     denials: list[dict[str, Any]] = data.get("permission_denials") or []
     names = ", ".join(dict.fromkeys(str(denial["tool_name"]) for denial in denials))
+    errors: Any = data.get("errors") if isinstance(data.get("errors"), list) else []
+    text = str(data.get("result") or "") or "; ".join(map(str, errors))
     denied = ev.AgentError(kind="permission_denied_but_finished", message=f"denied: {names}")
     return [
         *([denied] if names and not data.get("is_error") else ()),
@@ -113,7 +126,7 @@ def _result(data: dict[str, Any]) -> list[ev.AgentEvent]:
         ev.AgentResult(
             is_error=bool(data.get("is_error")),
             subtype=str(data.get("subtype", "")),
-            text=str(data.get("result") or "")[:_TEXT_LIMIT],
+            text=text[:_TEXT_LIMIT],
             turns=data.get("num_turns"),
         ),
     ]

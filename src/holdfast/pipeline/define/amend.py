@@ -43,7 +43,7 @@ def read(spec: TaskSpec, texts: Any) -> tuple[dict[str, Any], ...]:
         if name not in known or field is None:
             raise UsageError(
                 f"--set {name}: this cannot be changed{_why(field, name, known)}",
-                hint=f"what can be: {', '.join(sorted(known))}",
+                hint=f"these can: {', '.join(sorted(known))}",
             )
         if name not in old:
             old[name] = new[name] = _plain(amendment.value(spec, name))
@@ -84,7 +84,7 @@ def _changed(field: Field, old: Any, how: str, value: str) -> Any:
         return [*old, *(item for item in items if item not in old)]
     if missing := [item for item in items if item not in old]:
         raise UsageError(
-            f"--set {text}: {missing[0]} is not in {field.path}", hint=f"it is: {', '.join(old)}"
+            f"--set {text}: {missing[0]} is not in {field.path}", hint=f"it has: {', '.join(old)}"
         )
     return [item for item in old if item not in items]
 

@@ -7,7 +7,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.model.roles import PURPOSES
 from holdfast.pipeline.define.checker import Checker, described, dotted
-from holdfast.pipeline.define.intents import GROUPS, OPTIONS, TIMEOUT_MODES
+from holdfast.pipeline.define.intents import CI, GROUPS, OPTIONS, TIMEOUT_MODES
 from holdfast.pipeline.define.problem import Problem, unknown_hint
 from holdfast.pipeline.define.yaml_file import Node
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The most that `on_fail.times` and `attempts` may be.
 MAX_REPAIRS, MAX_ATTEMPTS = 100, 9
+#: The gate after the last stage.
+CI_KEYS = ("pull_request", "timeout_sec", "remote", "base")
 _WEEK_S = 7 * 86_400
 _AGENT_KEYS = (
     "version", "agent", "default_model", "allowed_models", "efforts", "defaults", "purpose_models",
@@ -25,7 +27,7 @@ _AGENT_KEYS = (
 _PIPELINE_KEYS = ("version", "pipeline", "default_profile", "flags", "profiles")
 _PROFILE_KEYS = (
     "about", "stages", "flags", "options", "stage_models", "stage_efforts", "stage_options", "writes",
-    "approval", "on_fail", "attempts", "attempt_agents", "judge",
+    "approval", "on_fail", "ci", "attempts", "attempt_agents", "judge",
 )  # fmt: skip
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 #: Adapter options and the value that turns off all permission prompts, like `yolo`.
@@ -200,7 +202,9 @@ class FileReader(Checker):
                 is_number = key == "times"
                 read = self.whole(value, place, 0, MAX_REPAIRS) if is_number else self.text(value, place)
                 self.keep(value, place, read)
-
+        if inner := entries.get("ci"):
+            for key, value in self.mapping(inner, f"{path}.ci", CI_KEYS).items():
+                self.keep(value, f"{path}.ci.{key}", self._ci(key, value, f"{path}.ci.{key}"))
         if inner := entries.get("attempts"):
             for stage, value in self.mapping(inner, f"{path}.attempts").items():
                 place = dotted(f"{path}.attempts", stage)
@@ -209,6 +213,11 @@ class FileReader(Checker):
             self.keep(inner, f"{path}.attempt_agents", self.items(inner, f"{path}.attempt_agents", self.text))
         if inner := entries.get("judge"):
             self.keep(inner, f"{path}.judge", self.text(inner, f"{path}.judge"))
+
+    def _ci(self, key: str, node: Node, path: str) -> str | int | None:
+        if key == "pull_request":
+            return self.one_of(node, path, CI)
+        return self.whole(node, path, 1, _WEEK_S) if key == "timeout_sec" else self.text(node, path)
 
     def _batch(self, node: Node, path: str) -> Batch | None:
         """A stage, or `{parallel: […], timeout_sec: N}`."""

@@ -68,5 +68,7 @@ OPTIONS: dict[str, Option] = {
 #: (intent, option, value) → the profile that this option selects.
 PROFILE_OF = {("review_only", "review_mode", "codex_only"): "codex_only"}
 DIGEST_POLICIES = ("off", "auto", "aggressive")
+#: The gate after the last stage: a pull request whose checks must pass.
+CI = ("off", "draft", "ready")
 WORKSPACES = ("in_place", "worktree")
 TIMEOUT_MODES = OPTIONS["timeout_mode"].values

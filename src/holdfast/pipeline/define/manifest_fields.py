@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.model.permissions import PROFILES
 from holdfast.model.record import Record
 from holdfast.model.spec import DEPENDENCIES
-from holdfast.pipeline.define.intents import DIGEST_POLICIES, INTENTS, WORKSPACES
+from holdfast.pipeline.define.intents import CI, DIGEST_POLICIES, INTENTS, WORKSPACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ FIELDS = (
     ),
     Field(
         path="network",
-        kind="choice",
-        choices=("on", "off"),
-        about="Network of sandboxed agents. Default: the setting `network`; `on` does not override it.",
+        kind="text",
+        about="Network of sandboxed agents: `on`, `off`, or hosts (`api.anthropic.com,*.pypi.org`). "
+        "Default: the setting `network`; the stricter one holds.",
     ),
     Field(
         path="approval", kind="stages", default=(), about="Stages that start only after a person approved."
@@ -216,6 +216,23 @@ FIELDS = (
         about="Fail a review with a finding worse than this; `none` allows no finding. Default: findings "
         "fail nothing.",
     ),
+    Field(
+        path="gate.ci.pull_request",
+        kind="choice",
+        choices=CI,
+        about="After the last stage: push the branch, open a pull request with `gh`, as a draft or ready, "
+        "and wait for its checks. Only with `workspace: worktree`. Default: that of the profile, or `off`.",
+    ),
+    Field(
+        path="gate.ci.timeout_sec",
+        kind="whole",
+        least=1,
+        most=7 * DAY_S,
+        about="How long these checks may take; then a person is asked. Default: that of the profile, or "
+        "3600.",
+    ),
+    Field(path="gate.ci.remote", kind="text", about="The remote. Default: `origin`, or the only one."),
+    Field(path="gate.ci.base", kind="text", about="The branch to merge into. Default: that of the forge."),
     Field(
         path="budgets.retry_budget",
         kind="whole",

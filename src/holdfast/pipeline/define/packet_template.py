@@ -133,10 +133,13 @@ def parts(project: str) -> list[needs.Part]:
 
 def _part(template: Template, data: bytes) -> needs.Part:
     """A template is a text for agents, with commands: all of it needs trust."""
+    # Shown as they would run: a default can be the command itself.
+    shown = {name: each.default or f"{{{{{name}}}}}" for name, each in template.variables.items()}
+    values = template.filled(shown)
     asked = [
-        needs.Need(kind, name, needs.text(template.values[name]))
+        needs.Need(kind, name, needs.text(values[name]))
         for name, kind in (("accept", classes.COMMANDS), ("permissions", classes.PERMISSIONS))
-        if template.values.get(name)
+        if values.get(name)
     ]
     whole = needs.Need(classes.PROMPTS, "template", f"{len(data)} bytes for packets and agents", data)
     return needs.Part(f"{_FOLDER}/{template.name}{_END}", [*asked, whole])

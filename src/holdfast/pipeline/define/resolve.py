@@ -12,7 +12,7 @@ from holdfast.model.roles import purpose, split
 from holdfast.model.spec import StageSpec
 from holdfast.pipeline.define import attempts, one_agent, security_lens
 from holdfast.pipeline.define.catalog import Agent, Catalog, Group, Profile
-from holdfast.pipeline.define.catalog_file import Batch
+from holdfast.pipeline.define.catalog_file import CI_KEYS, Batch
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS, PROFILE_OF
 from holdfast.pipeline.define.manifest import Manifest
 from holdfast.pipeline.define.problem import Problem, unknown_hint
@@ -27,9 +27,20 @@ _AGENT = "routing.agent"
 _FLAGS = "routing.pipeline.flags"
 _OPTIONS = "routing.pipeline.options"
 _PERMISSIONS = "routing.permissions"
+_CI = "gate.ci"
 _ON_FAIL = "routing.pipeline.on_fail"
 #: How often refused work goes back in a pipeline that changes code, unless it says otherwise.
 _REPAIRS = 2
+
+
+class Ci(Record):
+    """The gate after the last stage: a pull request whose checks must pass."""
+
+    #: `draft` or `ready`; empty: there is no such gate.
+    pull_request: str = ""
+    timeout_s: float = 3600.0
+    remote: str = ""
+    base: str = ""
 
 
 class Resolved(Record):
@@ -46,6 +57,7 @@ class Resolved(Record):
     #: How often refused work goes back, and to which stage; null: to the last one that wrote.
     repair_times: int
     repair_to: str | None
+    ci: Ci = Ci()
     #: With one agent for all roles: which stages of the profile were merged or left out.
     merged: tuple[str, ...] = ()
     #: Path of a resolved value → where it came from.
@@ -171,6 +183,7 @@ class _Resolver:
             join_timeout_s=timeouts[0] if timeouts else None,
             repair_times=self._repair_times(),
             repair_to=self._repair_to(declared),
+            ci=self._ci(declared),
             merged=tuple(one_agent.merged(self.profile.stages, self.origins)) if self.origins else (),
             sources=self.sources,
         )
@@ -280,6 +293,31 @@ class _Resolver:
             return None
         self.sources["on_fail.back_to"] = leaf.source
         return back_to[0]
+
+    def _ci(self, stages: list[StageSpec]) -> Ci:
+        values: dict[str, Any] = {}
+        for key in CI_KEYS:
+            path, leaf = f"{_CI}.{key}", self.profile.leaves.get(f"ci.{key}")
+            in_manifest = self.manifest.get(path)
+            if in_manifest is not None:
+                self.sources[f"ci.{key}"], values[key] = self._source(path), in_manifest
+            elif leaf is not None:
+                self.sources[f"ci.{key}"], values[key] = leaf.source, leaf.value
+        asked = values.get("pull_request", "off")
+        if asked == "off":
+            return Ci()
+        path = f"{_CI}.pull_request"
+        if not any(stage.writes for stage in stages):
+            self.problems.append(self.manifest.problem(path, "no stage writes, so there is nothing to push"))
+        base = values.get("base", "")
+        if base.startswith("-") or not base.isprintable():
+            self.problems.append(self.manifest.problem(f"{_CI}.base", f"{base!r} is not a branch"))
+        return Ci(
+            pull_request=asked,
+            timeout_s=float(values.get("timeout_sec", Ci.timeout_s)),
+            remote=values.get("remote", ""),
+            base=base,
+        )
 
     def _source(self, path: str) -> str:
         return f"manifest.yaml: {path}"

@@ -270,6 +270,10 @@ def pipeline_spec(written: WrittenPacket) -> PipelineSpec:
         join_timeout_s=resolved.join_timeout_s,
         repair_times=resolved.repair_times,
         repair_to=resolved.repair_to,
+        ci=resolved.ci.pull_request,
+        ci_timeout_s=resolved.ci.timeout_s,
+        ci_remote=resolved.ci.remote,
+        ci_base=resolved.ci.base,
         sources=resolved.sources,
     )
 

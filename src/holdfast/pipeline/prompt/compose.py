@@ -13,6 +13,7 @@ from holdfast.errors import PromptTooLarge
 from holdfast.model.record import Record
 from holdfast.model.spec import PipelineSpec
 from holdfast.pipeline.prompt import attachments, shorten, template
+from holdfast.pipeline.prompt.attachments import Attachment
 from holdfast.pipeline.prompt.forbidden import Forbidden
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.model.spec import StageSpec, TaskSpec
-    from holdfast.pipeline.prompt.attachments import Attachment
     from holdfast.store.layout import Packet
 
 #: Levels of cutting: lines of each end of an attachment, and of the output of an earlier stage (None: all of
@@ -54,32 +54,45 @@ class Composed(Record):
     digest: str | None = None
 
 
+class Additions(Record):
+    """What this attempt adds to the prompt of its stage, and how long it may be."""
+
+    #: Outputs of earlier stages.
+    reports: tuple[Attachment, ...] = ()
+    #: Additional instructions.
+    notes: str = ""
+    #: The commands of a brief.
+    script: str | None = None
+    #: None: that of the pipeline.
+    digest_policy: str | None = None
+    limit_bytes: int | None = None
+
+
+_NOTHING = Additions()
+
+
 def compose(
     packet: Packet,
     spec: TaskSpec,
     stage: StageSpec,
+    additions: Additions = _NOTHING,
     *,
     project_dir: str,
     redact: Callable[[str], str],
-    digest_policy: str | None = None,
-    extra: Sequence[Attachment] = (),
-    notes: str = "",
-    script: str | None = None,
-    limit_bytes: int | None = None,
 ) -> Composed:
     """The prompt of a stage. Nothing is written.
 
-    `extra` are outputs of earlier stages, `notes` are additional instructions for this attempt, and `script`
-    has the commands of a brief. If the prompt exceeds `limit_bytes`, the context is replaced by its digest,
-    then attachments are cut; each step is in the log. Raises MissingTemplate, ForbiddenInput, InvalidPattern,
-    UnreadableFile, PromptTooLarge.
+    If the prompt exceeds `limit_bytes`, the context is replaced by its digest, then attachments are cut; each
+    step is in the log. Raises MissingTemplate, ForbiddenInput, InvalidPattern, UnreadableFile,
+    PromptTooLarge.
     """
+    limit_bytes = additions.limit_bytes
     pipeline = spec.pipeline or _NO_PIPELINE
     forbidden = Forbidden(pipeline.forbidden_paths, project_dir=project_dir)
     draft = _Draft(packet, spec, stage, lambda text: forbidden.mask(redact(forbidden.without_diffs(text))))
-    attached = [*extra, *attachments.read(packet, forbidden)]
-    draft.gather(pipeline.profile, attached=attached, notes=notes, script=script)
-    policy, level = digest_policy or pipeline.digest_policy, draft.first_level()
+    attached = [*additions.reports, *attachments.read(packet, forbidden)]
+    draft.gather(pipeline.profile, attached=attached, notes=additions.notes, script=additions.script)
+    policy, level = additions.digest_policy or pipeline.digest_policy, draft.first_level()
     steps = [(policy, level), *(("aggressive", harder) for harder in range(level, len(_LEVELS)))]
     size = 0
     for step in steps:

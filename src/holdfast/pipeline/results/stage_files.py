@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import roles
+from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,37 +20,39 @@ if TYPE_CHECKING:
     from holdfast.pipeline.triage import Failure, Triage
 
 
-def meta(
-    stage: str,
-    tool: str,
-    *,
-    exit_code: int | None,
-    start: str,
-    end: str,
-    prompt_sha256: str | None,
-    role: str = "",
-    model: str | None = None,
-    attempt: int | None = None,
-    outcome: str = "",
-) -> dict[str, Any]:
-    """outputs/<stage>.<tool>.meta.json, for a call that succeeded or failed.
+class Call(Record):
+    """A call of an agent that succeeded or failed."""
 
-    `prompt_sha256` is null if the call had no prompt; `exit_code` if the exit status is unknown.
-    """
+    stage: str
+    tool: str
+    role: str = ""
+    model: str | None = None
+    attempt: int | None = None
+    outcome: str = ""
+    #: None if the exit status is unknown.
+    exit_code: int | None
+    start: str
+    end: str
+    #: None if the call had no prompt.
+    prompt_sha256: str | None
+
+
+def meta(call: Call) -> dict[str, Any]:
+    """outputs/<stage>.<tool>.meta.json."""
     return {
         "schema": "holdfast.meta/1",
-        "stage": stage,
-        "tool": tool,
-        "role": role,
-        "model": model,
-        "attempt": attempt,
-        "outcome": outcome,
-        "exit_code": exit_code,
-        "start": start,
-        "end": end,
+        "stage": call.stage,
+        "tool": call.tool,
+        "role": call.role,
+        "model": call.model,
+        "attempt": call.attempt,
+        "outcome": call.outcome,
+        "exit_code": call.exit_code,
+        "start": call.start,
+        "end": call.end,
         # The wall clock can be set back during a call.
-        "duration_sec": round(max(0.0, clock.parse_iso(end) - clock.parse_iso(start)), 3),
-        "prompt_sha256": prompt_sha256,
+        "duration_sec": round(max(0.0, clock.parse_iso(call.end) - clock.parse_iso(call.start)), 3),
+        "prompt_sha256": call.prompt_sha256,
     }
 
 

@@ -1,4 +1,4 @@
-"""outputs/_summary.md, the summary for people and supervising agents: at most 80 lines for any task. Pure.
+"""outputs/_summary.md, the summary for users and supervising agents: at most 80 lines for any task. Pure.
 
 The conclusion and the next action come first, then budgets, stages, and the output of the latest failure.
 Every part is shortened to its share of the lines, so nothing is cut off at the end.
@@ -21,6 +21,8 @@ OUTPUT_LINES = 20
 _PROSE, _RAW = 300, 200
 #: Lines reserved for the latest failure: its facts and a few lines of output.
 _FAILURE_ROOM = 24
+#: How many repairs are shown, the last ones.
+_MAX_REPAIRS = 2
 #: How many reasons or remarks are shown.
 _MAX_REASONS = 8
 #: Lines of a stage in full: heading, facts, empty line.
@@ -75,7 +77,9 @@ def _head(view: SummaryView) -> list[str]:
     lines.append(f"- task: {_prose(view.task_id, 80)}")
     if view.goal.strip():
         lines.append(f"- goal: {_prose(view.goal)}")
-    lines.append(f"- attempts: {view.attempts}, retries: {view.retries}")
+    repairs = f", repairs: {len(view.repairs)}" if view.repairs else ""
+    lines.append(f"- attempts: {view.attempts}, retries: {view.retries}{repairs}")
+    lines += [f"- repaired: {_prose(why, 200)}" for why in view.repairs[-_MAX_REPAIRS:]]
     lines.append(f"- started: {view.created_at or '-'}, finished: {view.finished_at or '-'}")
     if view.updated_at:
         lines.append(f"- updated: {view.updated_at}")
@@ -120,6 +124,7 @@ def _budgets(view: SummaryView) -> list[str]:
         tokens = "unknown"
     else:
         tokens = f"{view.input_tokens or 0} in, {view.output_tokens or 0} out"
+        tokens = f"at least {tokens}" if view.uncounted_takeovers else tokens
     limit = f" of {view.budget_tokens}" if view.budget_tokens is not None else ""
     # At least nothing is no information.
     is_unknown = view.cost_usd is None or (view.unpriced_calls and not view.cost_usd)

@@ -71,6 +71,8 @@ class SummaryView(Record):
     active_s: float = 0.0
     attempts: int = 0
     retries: int = 0
+    #: Why its work went back to an agent, each time.
+    repairs: tuple[str, ...] = ()
     exit_code: int | None = None
     stages: tuple[StageLine, ...] = ()
     action: NextAction
@@ -85,9 +87,11 @@ class SummaryView(Record):
     cost_usd: float | None = None
     #: Calls whose cost is unknown.
     unpriced_calls: int = 0
+    #: Takeovers whose tokens are unknown.
+    uncounted_takeovers: int = 0
     budget_usd: float | None = None
     budget_tokens: int | None = None
-    #: Who took over its session last, how that ended, and how many files changed; null if nobody did.
+    #: Who took over its session last, how that ended, and how many files changed; null if there was none.
     takeover: tuple[str, str, int] | None = None
     #: Questions that a person answered, with the answers; the last ones.
     answers: tuple[tuple[str, str], ...] = ()
@@ -132,6 +136,7 @@ def view_of(
         active_s=task.active_s,
         attempts=task.attempt_count,
         retries=task.total_retries,
+        repairs=tuple("; ".join(repair.reasons) for _, repair in task.repair_log),
         exit_code=ended.exit_code if ended is not None else None,
         stages=tuple(_stage(task, stage, (output_lines or {}).get(stage.name)) for stage in spec.stages),
         action=next_action.for_task(action_facts(task, login=login, has_changes=has_changes)),
@@ -144,6 +149,7 @@ def view_of(
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
         unpriced_calls=len(task.unpriced),
+        uncounted_takeovers=len(task.uncounted),
         budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
         budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
         takeover=_takeover(task),

@@ -7,6 +7,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 
 from holdfast import clock, units
 from holdfast.errors import CommandNotFound, NotPossible, UnreadableFile
@@ -28,6 +29,7 @@ def output(
     *,
     cwd: str,
     env: dict[str, str] | None = None,
+    stdin: bytes = b"",
     limit_s: float = LIMIT_S,
     allowed: tuple[int, ...] = (0,),
 ) -> bytes:
@@ -36,17 +38,20 @@ def output(
     `env` is its environment (default: ours), in whose PATH it is searched. `allowed` are the exit statuses
     that are no failure.
     """
-    # A new session: at the time limit, its children are killed, too.
+    # A new session: at the time limit, its children are killed, too. A file and no pipe: nobody has to write.
     try:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
     except FileNotFoundError as error:
         raise CommandNotFound(
             f"{argv[0]} is not installed", hint=INSTALL.get(argv[0], "check the spelling and PATH")

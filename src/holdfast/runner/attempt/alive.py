@@ -42,7 +42,7 @@ class Alive:
         subject.ingest.measure()
         self.judging = Judging(subject, self._schedule, pid=identity.pid)
         self._has_just_read = False
-        #: Whether the program chose the session's id and nobody tried to lock the session yet.
+        #: Whether the program chose the session's id and the session was not locked yet.
         execution = subject.execution
         self.session_is_unlocked = isinstance(execution, Attempt) and execution.asked_session_id is None
         #: Begun with the first intent to stop it.

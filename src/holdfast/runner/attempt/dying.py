@@ -53,7 +53,7 @@ class Dying:
         return self
 
     def facts(self, ready: set[str]) -> ExecutionFacts:
-        """What the planner has to know."""
+        """The facts for the planner."""
         return self.record.facts(is_watched=True)
 
     def _other_status(self, told: Exit) -> int | None:

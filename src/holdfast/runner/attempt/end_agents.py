@@ -36,7 +36,7 @@ def end_strays(task: Task, packet: Packet) -> None:
     strays = [packet.attempt(name) for name in load.attempt_names(packet) if name not in known]
     _finish(
         [
-            Sweep(Kinship(directory, attempt_id=""), locks.owner(directory.lock), tree_known=True)
+            Sweep(Kinship(directory, attempt_id=""), locks.holder(directory.lock), tree_known=True)
             for directory in strays
             if locks.is_held(directory.lock)
         ]

@@ -24,7 +24,7 @@ class Ended:
         return self
 
     def facts(self, ready: set[str]) -> ExecutionFacts:
-        """What the planner has to know."""
+        """The facts for the planner."""
         return ExecutionFacts(is_watched=True, has_ended=True, has_unread_output=self._has_unread_output)
 
     def read_rest(self) -> None:

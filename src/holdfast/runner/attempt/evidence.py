@@ -1,4 +1,4 @@
-"""Evidence that an execution makes progress: output, events, CPU time, changed files. It leads to a verdict.
+"""Evidence that an execution makes progress: output, events, CPU time, changed files. Basis of a verdict.
 
 Everything here can be rebuilt from the packet: a runner that adopts an agent has the same evidence as the one
 that started it.
@@ -77,7 +77,7 @@ class EvidenceTracker:
         return max(0, limit - self.output_bytes) if limit else None
 
     def note_growth(self, unseen_s: float) -> None:
-        """Progress is when output was written, not when it was read. `unseen_s`: how long nobody looked."""
+        """Progress is when output was written, not when it was read. `unseen_s`: time without a reader."""
         size = self._ingest.raw_bytes()
         if size == self.output_bytes:
             return
@@ -89,7 +89,7 @@ class EvidenceTracker:
         self._ledger.observed.last_progress_at = clock.iso(self._files_checked_at)
 
     def forgive(self, seconds: float) -> None:
-        """This time does not count: nobody could look, and the agent may have been stopped."""
+        """This time does not count: no runner was watching, and the agent may have been stopped."""
         self._progress_mono += seconds
         self._judged_from_mono += seconds
         self._retry_mono += seconds

@@ -1,6 +1,6 @@
 """Whose process is it: this attempt's, another holdfast's, or that of a home from which this one was copied.
 
-A name, an environment or a command line can be copied and set by anybody, so they may lead to a process,
+Any process can copy or set a name, an environment or a command line, so they may lead to a process,
 but never exempt one from the sweep. What proves something is kept by the kernel: parents, start times, held
 locks, and the device and inode of directories and open files.
 """
@@ -88,7 +88,7 @@ class Kinship:
 
     def is_of_holdfast(self, pid: int) -> bool:
         """Whether `pid` is a process of holdfast: it holds a lock that it signed, and not the attempt's."""
-        # They set their name before they hold a lock for long. Listing the descriptors of everybody is slow.
+        # They set their name before they hold a lock for long. Listing all descriptors of all is slow.
         return process.name(pid).startswith("holdfast") and holds_our_lock(pid, self.directory.path)
 
     def may_become_holdfast(self, pid: int, start_time: int) -> bool:

@@ -79,7 +79,7 @@ class Observers:
                 self._ledger.packet, attempt.agent, attempt.session_id, within_s=0.0
             )
         except LockHeld:
-            return  # a session this new can only be held by an earlier runner of ours, which is leaving
+            return  # only an earlier runner of this task can hold so new a session, and it is exiting
 
     def finish(self, number: int) -> None:
         """The end is recorded: nothing more of it is read."""

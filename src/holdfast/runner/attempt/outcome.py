@@ -48,7 +48,7 @@ def _limited(execution: Execution, classified: Outcome) -> Outcome:
 
 
 def _classified(subject: Subject, records: AttemptRecords, lived_s: float) -> Outcome:
-    """What the adapter makes of the end, whoever caused it."""
+    """How the adapter classifies the end, whatever caused it."""
     if records.exit is None:
         return _without_status(subject, records)
     stderr_tail, adapter = subject.stderr_tail(), subject.adapter
@@ -63,20 +63,20 @@ def _classified(subject: Subject, records: AttemptRecords, lived_s: float) -> Ou
 
 
 def _without_status(subject: Subject, records: AttemptRecords) -> Outcome:
-    """Nobody learned how it ended. A final result without an error is a success; nothing else is guessed."""
+    """The exit status is unknown. A final result without an error is a success; nothing else is guessed."""
     execution = subject.execution
     if records.is_foreign:
         assert records.identity is not None
         agent = f"its agent (pid {records.identity.pid})"
         detail = f"{agent} belongs to another home, of which this one is a copy"
-        # Nor is its session ours.
+        # Its session belongs to that home too.
         return Outcome(kind="lost", detail=f"{detail}; it was left alone", resumable=False)
     if isinstance(execution, Attempt) and execution.result is not None and not execution.result.is_error:
         unknown = Exit(by="nobody", wait_status=0, exit_code=0, at=clock.iso_now())
         end = End(exit=unknown, stderr_tail=subject.stderr_tail(), is_torn=subject.ingest.is_torn)
         outcome = subject.adapter.classify(end, execution)
         if outcome.kind in SUCCESS:
-            return outcome.evolve(detail="its exit status is unknown, its result is not")
+            return outcome.evolve(detail="its exit status is unknown, but it reported a result")
     return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
 
 

@@ -11,7 +11,8 @@ from holdfast.store import atomic
 
 def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
     """Create the directory if it is missing. Returns the environment variable that selects it."""
-    os.makedirs(home.path, mode=0o700, exist_ok=True)
+    # An agent may have put a link in its place, or of a folder around it: nothing is made or removed there.
+    atomic.make_packet_directory(home.path)
     users = _users(home, env)
     for name, source in linked(home, env).items():
         target = os.path.join(home.path, name)

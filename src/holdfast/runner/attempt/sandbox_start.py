@@ -10,8 +10,8 @@ import os
 
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
+from holdfast.sandbox.forbidden import forbidden_in
 from holdfast.store import atomic
-from holdfast.store.directories import walk
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
@@ -80,44 +80,3 @@ def _submodules(repository: git.Repository, depth: int = 0) -> list[str]:
         if inner is not None and inner.is_inside(repository.top, repository.common_dir):
             found += _submodules(inner, depth + 1)
     return found
-
-
-def forbidden_in(
-    directory: str,
-    patterns: tuple[str, ...],
-    *,
-    known: tuple[list[int], ...] = (),
-    has_git: bool = True,
-) -> list[str]:
-    """The forbidden paths of the workspace that exist now, and what was one at the start (`known`)."""
-    from holdfast.pipeline.prompt.forbidden import Forbidden  # few tasks have any
-
-    forbidden, found = Forbidden(patterns, project_dir=directory), list[str]()
-    inodes = {(device, inode) for device, inode in known}
-    root = os.path.realpath(directory)
-
-    def is_meant(folder: str, prefix: str, name: str) -> bool:
-        if forbidden.matches(prefix + name):
-            return True
-        path = os.path.join(folder, name.rstrip("/"))
-        return bool(inodes) and _inode(path) in inodes
-
-    for folder, folders, names in walk(root):
-        inner = os.path.relpath(folder, root)
-        prefix = "" if inner == "." else inner + "/"
-        if not prefix and has_git and ".git" in folders:
-            folders.remove(".git")
-        for name in folders[:]:
-            if is_meant(folder, prefix, f"{name}/"):
-                folders.remove(name)
-                found.append(os.path.join(folder, name))
-        found += [os.path.join(folder, name) for name in names if is_meant(folder, prefix, name)]
-    return found
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        stats = os.stat(path)
-    except OSError:
-        return None
-    return stats.st_dev, stats.st_ino

@@ -20,7 +20,7 @@ from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.runner.ledger import Ledger
 from holdfast.sandbox import machine, mounts
 from holdfast.sandbox.builder import SandboxBuilder
-from holdfast.store import atomic
+from holdfast.store import atomic, no_links
 from holdfast.store.layout import AttemptDir
 from holdfast.workspace import sandbox_commits, task_worktree
 
@@ -65,15 +65,30 @@ def wrap(
     builder.read(directory.system_prompt, *_named_files(ledger, opened))
     added = {**_CACHES, "TMPDIR": "/tmp", "IS_SANDBOX": "1", "INTERRUPT_FILE": packet.sandbox_request}
     added |= _config_homes(ledger, builder, opened, env)
+    added |= proxy_variables(spec.hosts)
     _private_home(builder, launch, captured)
     _usage_file(builder, opened, directory)
     sandbox = builder.sandbox(
         bwrap=machine.program() or "bwrap",
         cwd=ledger.task.workspace_of(opened.stage),
         network=spec.network,
+        hosts=spec.hosts,
         after=_after(ledger, opened),
     )
     return mounts.command_line(sandbox, launch.argv), {**env, **added}
+
+
+def proxy_variables(hosts: tuple[str, ...]) -> dict[str, str]:
+    """What programs read to find the proxy, which is the only way to the hosts. Without a list: nothing."""
+    if not hosts:
+        return {}
+    proxy = f"http://127.0.0.1:{mounts.PROXY_PORT}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    found = {written: proxy for name in names for written in (name, name.lower())}
+    # Servers that the agent starts itself are reached directly, unless the user's are meant.
+    is_local = any(host.startswith(("localhost", "127.", "[::1]")) for host in hosts)
+    own = "" if is_local else "localhost,127.0.0.1,::1"
+    return {**found, "NO_PROXY": own, "no_proxy": own, "NODE_USE_ENV_PROXY": "1"}
 
 
 def _workspace(ledger: Ledger, builder: SandboxBuilder, opened: ev.AttemptOpened) -> None:
@@ -126,7 +141,9 @@ def _named_files(ledger: Ledger, opened: ev.AttemptOpened) -> list[str]:
     stage = ledger.task.stage_spec(opened.stage)
     options: dict[str, Any] = {**ledger.task.spec.options, **(stage.options if stage is not None else {})}
     names = (*registry.adapter(opened.agent).capabilities.needs, *_FILE_OPTIONS)
-    return [value for name in names if isinstance(value := options.get(name), str) and os.path.isfile(value)]
+    roots = (ledger.task.spec.project_dir, ledger.task.workspace_of(opened.stage))
+    named = [value for name in names if isinstance(value := options.get(name), str) and os.path.isfile(value)]
+    return [path for path in named if not no_links.leads_out(path, *roots)]
 
 
 def _config_homes(

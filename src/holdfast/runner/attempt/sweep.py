@@ -263,7 +263,7 @@ class Sweep:
         now_mono = clock.mono()
         self._empty_mono = self._empty_mono or now_mono
         if self._tree_known and locks.says_none_left(self._kin.directory.lock):
-            self.proof = "none left"  # wait(2) told the recorder that it has no children: nobody can hide
+            self.proof = "none left"  # wait(2) told the recorder that it has no children, so none can hide
             return None
         recorder = self._living_recorder()
         if recorder and not any(_is_below(pid, {recorder}) for pid in self.spared):

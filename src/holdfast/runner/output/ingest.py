@@ -73,11 +73,12 @@ class Ingest:
         self.execution = execution
         self._position = position
         stdout, stderr = position.begin(execution.number)
-        # A line in output.log that separates two attempts. It is written with the first batch, so an attempt
-        # whose position is above 0 has it already.
-        self._mark: str | None = None
+        # Lines in output.log that separate two attempts. They are written with the first batch, so an attempt
+        # whose position is above 0 has them already.
+        self._marks: list[str] = []
         if execution.number > 1 and not (stdout or stderr):
-            self._mark = readable.mark(execution, has_stages=len(ledger.task.spec.stages) > 1)
+            found = readable.marks(execution, has_stages=len(ledger.task.spec.stages) > 1)
+            self._marks = [ledger.redact(line) for line in found]
         self._stdout = RawLog(directory.stdout, stdout)
         self._stderr = RawLog(directory.stderr, stderr)
         self._redact_stdout = _redactor(ledger, self._stdout)
@@ -268,9 +269,9 @@ class Ingest:
         self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
     def _show(self, lines: list[str]) -> int:
-        if self._mark is not None and self._position.shown_bytes:
-            lines = [self._mark, *lines]
-        self._mark = None
+        if self._position.shown_bytes:
+            lines = [*self._marks, *lines]
+        self._marks = []
         return self._position.show(lines)
 
     def _printed_at(self) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
+from holdfast import files
 from holdfast.model import events as ev
 from holdfast.model import readable
 from holdfast.model.execution import Execution
@@ -84,8 +83,7 @@ class LogBatch:
         except Exception:  # a bug in an adapter must not end the task; runner.log gets the traceback
             import traceback  # slow to import, rarely needed
 
-            print(f"the adapter's reader failed on {line[:200]!r}", file=sys.stderr)
-            traceback.print_exc()
+            files.log(f"the adapter's reader failed on {line[:200]!r}\n{traceback.format_exc()}")
             return False
         if not placed:
             return False

@@ -16,7 +16,7 @@ from holdfast.watch.growth import GrowthWatch
 #: Minimum time between two reads.
 READ_INTERVAL_S = 0.1
 #: Maximum time between two reads while a plain command prints.
-LONGEST_S = 5.0
+LONGEST_S = 8.0
 #: Output after a silence this long is rare and is read at once; a timer would cost more than it saves.
 SILENCE_S = 2 * LONGEST_S
 #: How long a ring of the bell is valid; followers ring twice in that time.
@@ -29,8 +29,8 @@ _FASTEST_BYTES = 256 * 1024 * 1024
 _POLL_S, _LONGEST_POLL_S, _UNTIL_WOKEN_S = 1.0, 10.0, 3600.0
 #: The poll interval as a share of the silence so far.
 _POLL_SHARE = 0.1
-#: Reads in a row that were triggered by a notification and found nothing, before they are made less often:
-#: somebody writes other files beside the logs.
+#: Reads in a row that were triggered by a notification and found nothing (another program writes files beside
+#: the logs), before reads become less frequent.
 _FALSE_ALARMS = 3
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 
-from holdfast import files
 from holdfast.errors import CorruptFile, InvalidPattern
 from holdfast.model.execution import Execution
+from holdfast.packet import environment
 from holdfast.redact import Redactor, WithholdingRedactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.plan.facts import Memory
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
 from holdfast.runner.wake.waiter import Waiter
 from holdfast.store import atomic
-from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,12 +88,9 @@ def read_environment(ledger: Ledger) -> dict[str, Any]:
 
     Not another one: an agent can write it, and its variables reach chores and the next attempt.
     """
-    path, expected = ledger.packet.env, ledger.task.env_sha256
+    path = ledger.packet.env
     try:
-        env = atomic.read_json(path) or {}
-        if env and expected and sha256(files.read(path)) != expected:
-            raise CorruptFile(f"{path} was changed by something other than holdfast")
-        return env
+        return environment.read_captured(ledger.packet, ledger.task.env_sha256)
     except CorruptFile as error:
         # Every runner would die on it. A person has to decide: nothing is started without an environment.
         atomic.make_directory(ledger.packet.state)

@@ -61,7 +61,7 @@ def freeze(context: Context, execution: Execution) -> bool:
 def _new_sweep(context: Context, execution: Execution) -> Sweep:
     packet, task = context.ledger.packet, context.ledger.task
     directory = packet.attempt(execution.dirname)
-    owner = locks.owner(directory.lock) if locks.is_held(directory.lock) else None
+    owner = locks.holder(directory.lock) if locks.is_held(directory.lock) else None
     # A status that the kernel told later says nothing about the process tree.
     ended = execution.ended
     is_tree_known = owner is not None if ended is None else ended.by in ("recorder", "runner")
@@ -97,7 +97,7 @@ def check_leftovers(context: Context, step: steps.CheckLeftovers) -> None:
 
 
 def write_files(context: Context, step: steps.WriteFiles) -> None:
-    """Write what the execution leaves for later stages and for people."""
+    """Write the files of the execution that later stages and users read."""
     execution = context.execution(step.number)
     if context.ledger.task.spec.pipeline is not None and isinstance(execution, Attempt):
         from holdfast.runner.stage import outputs  # only pipelines pay for the import
@@ -112,7 +112,7 @@ def dismiss_recorders(context: Context, step: steps.DismissRecorders) -> None:
     """Recorders may leave now: what lives on after a success does so without them."""
     for number in step.numbers:
         directory = context.ledger.packet.attempt(context.execution(number).dirname)
-        owner = locks.owner(directory.lock) if locks.is_held(directory.lock) else None
+        owner = locks.holder(directory.lock) if locks.is_held(directory.lock) else None
         if owner is not None:
             process.send(owner, signal.SIGTERM)
     failpoint("step.dismiss_recorders")

@@ -10,7 +10,7 @@ from holdfast.runner.plan.step import Leave, Watch
 
 
 def watch(context: Context, step: Watch) -> None:
-    """Show what the task waits for. Nobody has to be stopped: note when to judge each execution again."""
+    """Show what the task waits for. No agent has to be stopped: note when to judge each execution again."""
     ledger = context.ledger
     if ledger.observed.waiting_for != step.waiting_for:
         ledger.observed.waiting_for = step.waiting_for

@@ -6,7 +6,7 @@ import os
 
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.request import Request
+from holdfast.model.request import Request, rules
 from holdfast.model.status import Status
 from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.record import announce, redacted
@@ -25,9 +25,6 @@ from holdfast.runner.user_files import context as saved_context
 from holdfast.runner.user_files import marks, notices, reports
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
-
-#: Verbs by which a person answers: interrupt files are put aside.
-_ANSWERS = frozenset({"resume", "retry", "approve"})
 
 
 def answer_request(context: Context, step: AnswerRequest) -> None:
@@ -67,11 +64,11 @@ def _is_answer(step: AnswerRequest) -> bool:
     if step.request is None:
         return False
     hands_back = step.request.verb == "handback" and any(isinstance(e, ev.TaskMoved) for e in step.effect)
-    return hands_back or step.request.verb in _ANSWERS
+    return hands_back or rules(step.request.verb).answers
 
 
 def end_takeover(context: Context, step: EndTakeover) -> None:
-    """Sweep by the marker alone: whoever held the processes is gone. Few are left, so this may block."""
+    """Sweep by the marker alone, because the parent is gone. Few processes are left, so this may block."""
     from holdfast.runner.attempt import end_agents
     from holdfast.runner.attempt.sweep import as_list
 
@@ -132,14 +129,15 @@ def _forget(context: Context, name: str) -> None:
 def save_context(context: Context, step: SaveContext) -> None:
     """Save what a person needs in order to answer."""
     question = context.ledger.redact(step.interrupt.question)
-    saved_context.save(context.ledger, question, cause=step.interrupt.cause)
+    saved_context.save(context.ledger, question, cause=step.interrupt.cause, approval=step.interrupt.approval)
     failpoint("step.save_context")
     context.memory.interrupting = step.interrupt.evolve(is_saved=True)
 
 
 def post_notice(context: Context, step: PostNotice) -> None:
     """Leave a notice for every matching rule."""
-    notices.post(context.ledger, step.event, context.ledger.redact(step.reason), cause=step.cause)
+    reason = context.ledger.redact(step.reason)
+    notices.post(context.ledger, step.event, reason, cause=step.cause, approval=step.approval)
     failpoint("step.post_notice")
     if step.attempt:
         context.memory.refusals_announced.add(step.attempt)

@@ -35,18 +35,27 @@ def journal(context: Context, step: Journal) -> None:
     events = redacted(step.events, context.ledger.redact)
     context.ledger.record(*events)
     failpoint("step.journal")
-    if any(isinstance(event, ev.RepairPlanned) for event in events):
+    if any(_voids_markers(event) for event in events):
         from holdfast.runner.stage import markers
 
         markers.drop_void(context.ledger)
     announce(context.ledger, events)
 
 
+def _voids_markers(event: ev.Event) -> bool:
+    """Whether stages that were done are not done any more."""
+    is_refusal = isinstance(event, ev.GateJudged) and not event.passed
+    return isinstance(event, ev.RepairPlanned) or is_refusal
+
+
 def intend_stop(context: Context, step: IntendStop) -> None:
     """Record the intent; the signals follow."""
     reason = context.ledger.redact(step.reason)
     context.ledger.record(
-        *(ev.StopIntended(attempt=number, intent=step.intent, reason=reason) for number in step.numbers)
+        *(
+            ev.StopIntended(attempt=number, intent=step.intent, reason=reason, cause=step.cause)
+            for number in step.numbers
+        )
     )
     failpoint("step.intend_stop")
 
@@ -86,7 +95,7 @@ def announce(ledger: Ledger, events: tuple[ev.Event, ...]) -> None:
 
 
 def _tell_wait(ledger: Ledger, event: ev.TaskMoved) -> None:
-    """A notice if the task waits for a limit of its agent for a while: nobody needs to look until then."""
+    """A notice if the task waits long for a limit of its agent, so that users know until when."""
     if event.new != Status.WAITING or event.wake_at is None:
         return
     if not ledger.task.is_at_limit:

@@ -60,7 +60,7 @@ def _start_events(context: Context, execution: Execution, records: AttemptRecord
             )
         )
     if task.status is Status.SPAWNING and isinstance(execution, Attempt):
-        events.append(moved_event(task, Status.RUNNING, f"attempt {execution.number}"))
+        events.append(moved_event(task, Status.RUNNING, f"attempt {execution.ordinal}"))
     return tuple(events)
 
 

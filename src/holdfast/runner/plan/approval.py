@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def question(task: Task, stage: StageSpec) -> str | None:
-    """Why the stage must wait for approval; None if nobody asks for it, or it was given."""
+    """Why the stage must wait for approval; None if it needs none, or has it."""
     request = _asked_by_reviewers(task, stage)
     how = f"'holdfast approve {task.spec.task_id}'"
     if request is not None:

@@ -11,7 +11,7 @@ from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move
 from holdfast.runner.plan.step import Journal, ReleaseWorkspace, Step, TakeChoreResult, WriteFiles
 
-#: Chores in a row that died, after which it is not tried again.
+#: Give up after this many tries in a row have died.
 _TRIES = 3
 _REASON_CHARS = 1000
 
@@ -30,7 +30,7 @@ def plan_ended(task: Task, facts: Facts, chore: Chore, now: Now) -> Step:
     return (
         TakeChoreResult(number=chore.number)
         if result.is_usable
-        else _fail(task, facts, chore, result.complaint)
+        else _fail(task, facts, chore, now, complaint=result.complaint)
     )
 
 
@@ -47,7 +47,7 @@ def _drop(task: Task, facts: Facts, chore: Chore, intent: ev.StopIntended) -> St
     return move(task, decision.status, decision.reason, before=(dropped,))
 
 
-def _fail(task: Task, facts: Facts, chore: Chore, complaint: str) -> Step:
+def _fail(task: Task, facts: Facts, chore: Chore, now: Now, *, complaint: str) -> Step:
     """It died, or could not do its work.
 
     A chore that was killed is tried again; one that gives a reason is not.
@@ -61,6 +61,10 @@ def _fail(task: Task, facts: Facts, chore: Chore, complaint: str) -> Step:
         if times < _TRIES:
             return Journal(events=(failed,))
         reason = f"its process died {times} times: {reason}"
+    if chore.kind == "ci":
+        from holdfast.runner.plan import ci
+
+        return ci.plan_failure(task, facts, reason, now, failed=failed)
     if chore.kind in ("prepare", "adopt"):
         from holdfast.runner.plan import failures
 

@@ -36,12 +36,12 @@ class ExecutionFacts(Record):
     exit: Exit | None = None
     #: The start was journalled by this runner and the process is watched, or its end is known.
     is_watched: bool = False
-    #: Its process is gone and nobody will write an exit record any more, or one is there.
+    #: Its process is gone, and its exit record exists or will never be written.
     has_ended: bool = False
     #: Output is left to read after its end.
     has_unread_output: bool = False
     #: How long a record (identity or exit) has been awaited, and whether its writer should be woken; null:
-    #: none is.
+    #: nothing is awaited.
     awaited_s: float | None = None
     is_overdue: bool = False
     #: Time until its output is to be read; 0 for now.
@@ -180,9 +180,11 @@ class Facts(Record):
     executions: dict[int, ExecutionFacts] = {}
     #: Why the task's output cannot be redacted; null if it can.
     redaction_problem: str | None = None
+    #: Whether a command of the home made the packet, or a person has adopted it.
+    is_admitted: bool = True
     #: The text of an interrupt file, where one asks for a person.
     interrupt_file: str | None = None
-    #: The stage for whose approval a runner left that file; null if it is somebody else's.
+    #: The stage whose approval that file asks for; null if no runner wrote it.
     file_asks_approval: str | None = None
     #: Time until the next heartbeat; 0 for now.
     heartbeat_in_s: float = 0.0

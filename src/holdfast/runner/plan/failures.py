@@ -18,7 +18,7 @@ from holdfast.runner.plan.facts import Facts
 from holdfast.runner.plan.moves import ask, move
 from holdfast.runner.plan.step import PostNotice, Step, TriageFailure
 
-#: Intents of ours that are no failure of the stage.
+#: Intents to stop an agent that do not mean that its stage failed.
 _NOT_A_FAILURE = frozenset({"stop", "interrupt", "deadline"})
 
 
@@ -86,7 +86,7 @@ def stop_before_call(
 ) -> Step:
     """Something that the stage needs is missing or wrong: end the task before a paid call.
 
-    A queued task asks a person, because nobody watches it.
+    A queued task asks a person, because no command follows it.
     """
     failure = _unpaid(task, stage, outcome, reason).evolve(missing_program=missing_program)
     before = (*before, triaged_event(failure, triage.triage(failure)))

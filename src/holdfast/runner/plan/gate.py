@@ -53,6 +53,10 @@ def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
     step = _adopt_only(task, facts, now)
     if step is not None:
         return step
+    if task.awaits_ci:
+        from holdfast.runner.plan import ci  # few tasks have it
+
+        return ci.plan_ci(task, facts, now)
     if task.stage is None:
         return move(task, Status.COMPLETED, permissions.reason(task) or task.reason)
     if facts.interrupt_file is not None:

@@ -78,7 +78,12 @@ def plan_interrupt(task: Task, prepared: PreparedInterrupt) -> Step:
     if not prepared.is_saved:
         return SaveContext(interrupt=prepared)
     if not prepared.is_announced:
-        return PostNotice(event=str(Status.INTERRUPTED), reason=prepared.question, cause=prepared.cause)
+        return PostNotice(
+            event=str(Status.INTERRUPTED),
+            reason=prepared.question,
+            cause=prepared.cause,
+            approval=prepared.approval,
+        )
     if not prepared.is_marked:
         return LeaveMark(question=prepared.question, approval=prepared.approval)
     check_move(task.status, Status.INTERRUPTED)

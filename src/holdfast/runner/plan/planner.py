@@ -7,7 +7,7 @@ the journal and the files, so the successor of a killed runner takes the same ne
 from __future__ import annotations
 
 from holdfast.model.fold import CRASH_LIMIT
-from holdfast.model.status import PARKED, Status
+from holdfast.model.status import PARKED, Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import start
 from holdfast.runner.plan.facts import Facts, Now
@@ -18,6 +18,8 @@ from holdfast.runner.plan.step import EndTakeover, EndTask, IntendStop, Leave, R
 _LONG_WAIT_S = 60.0
 #: Wall time can jump: never sleep longer than this on one reading of it.
 _LONGEST_SLEEP_S = 60.0
+#: Why a task is not run: an agent that can write files could have made it.
+_UNKNOWN = "no command of this home has created this task; read its manifest.yaml before you resume it"
 
 
 def plan(task: Task, facts: Facts, now: Now) -> Step:
@@ -83,23 +85,25 @@ def _plan_wait(task: Task, facts: Facts) -> Step:
 
 
 def _plan_park(task: Task, facts: Facts) -> Step | None:
-    """Leave the task to a person: its output cannot be redacted, somebody else wrote to its journal, or
-    runners die on it again and again."""
-    if facts.redaction_problem is None and not task.distrust and task.runner_crashes < CRASH_LIMIT:
+    """Leave the task to a person: its output cannot be redacted, another program wrote its journal or made
+    its packet, or its runners keep dying."""
+    distrust = task.distrust or ("" if facts.is_admitted else _UNKNOWN)
+    if facts.redaction_problem is None and not distrust and task.runner_crashes < CRASH_LIMIT:
         return None
     if task.has_ended or task.status in PARKED:
         return None
-    if task.status is Status.COMPLETING and task.is_past_work and not task.distrust:
+    if task.status is Status.COMPLETING and task.is_past_work and not distrust:
         return None  # only its last files are left to write
     reason = (
         facts.redaction_problem
-        or task.distrust
+        or distrust
         or f"{task.runner_crashes} runners in a row died on this task without progress"
     )
+    cause = Cause.DISTRUST if task.distrust and facts.redaction_problem is None else ""
     if not task.stoppable:
-        return ask(task, facts, reason)
+        return ask(task, facts, reason, cause=cause)
     # Through the stop and the sweep, so that a resume finds nothing of the old attempts alive.
     numbers = tuple(
         execution.number for execution in task.stoppable if execution.intent_name not in ("stop", "interrupt")
     )
-    return IntendStop(numbers=numbers, intent="interrupt", reason=reason) if numbers else None
+    return IntendStop(numbers=numbers, intent="interrupt", reason=reason, cause=cause) if numbers else None

@@ -24,6 +24,12 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
     "session": (Then.RETRY, Status.CRASHED),
     "input": (Then.ASK, Status.INTERRUPTED),
 }
+#: The causes of those that are limits.
+_LIMIT_CAUSES: dict[str, Cause] = {
+    "budget": Cause.BUDGET,
+    "timeout": Cause.TIMEOUT,
+    "output": Cause.OUTPUT,
+}
 #: Lost ends tolerated in a row; more count as failures, because an agent that kills its own recorder and
 #: runner would be restarted for ever.
 LOST_LIMIT = 3
@@ -46,9 +52,12 @@ def after_attempt(
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{outcome}: {detail}", burns=False)
     if intent in _BY_INTENT:
         then, status = _BY_INTENT[intent]
-        fresh = outcome in oc.NEEDS_FRESH_SESSION
         return Decision(
-            then=then, status=status, reason=intent_reason or intent, cause=cause, fresh_session=fresh
+            then=then,
+            status=status,
+            reason=intent_reason or intent,
+            cause=cause or _LIMIT_CAUSES.get(intent, ""),
+            fresh_session=outcome in oc.NEEDS_FRESH_SESSION,
         )
     if outcome in oc.SUCCESS:
         return Decision(then=Then.COMPLETE, status=Status.COMPLETING, reason=outcome)
@@ -73,7 +82,7 @@ def after_attempt(
 
 
 def at_limit(decision: Decision, intent: str | None, limits: Limits) -> Decision:
-    """At a limit of time or money, what the task asked for: ask a person (the decision as it is), or end."""
+    """At a limit of time or money: ask a person (the decision as it is) or end, as the task says."""
     if limits.on_limit != "end" or intent not in ("budget", "timeout"):
         return decision
     status = Status.TIMEOUT if intent == "timeout" else Status.ABANDONED
@@ -92,7 +101,7 @@ _END_WITHOUT_ASKING = {"budget": Status.ABANDONED, "output": Status.ABANDONED, "
 
 
 def without_asking(decision: Decision, condition: str, off: Sequence[str]) -> Decision:
-    """The decision of a task that asks nobody at `condition`: it ends.
+    """The decision; if it asks a person about a `condition` that is switched off, the task ends instead.
 
     An agent that waits for input counts as hung.
     """

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from holdfast.model import events as ev
-from holdfast.model.acceptance import CHECK
+from holdfast.model.acceptance import CHECK, CI
 from holdfast.model.attempt import Attempt
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.runner.plan.moves import moved_event
 
-#: The agent went where it may not; a reviewer must not soften its findings; there was no judgement.
+#: Never repaired: the agent left its scope, a review must not be softened, the gate could not judge.
 _NOT_REPAIRED = ("scope", "severity", "gate_broken")
 
 
 def target(task: Task, judged: ev.GateJudged) -> str | None:
     """The stage whose agent repairs what this gate refused; null if none can.
 
-    A report or a patch is repaired by the agent that wrote it. If the acceptance commands failed, that is the
-    stage of `on_fail.back_to`, or the last one that wrote.
+    A report or a patch is repaired by the agent that wrote it. If the acceptance commands or the checks of
+    the pull request failed, that is the stage of `on_fail.back_to`, or the last one that wrote.
     """
     pipeline = task.spec.pipeline
     if pipeline is None:
         return judged.stage if judged.failed == CHECK else None
     if judged.failed in _NOT_REPAIRED:
         return None
-    if judged.failed != CHECK or task.has_own_worktree(judged.stage):
+    if judged.failed not in (CHECK, CI) or task.has_own_worktree(judged.stage):
         return judged.stage
     names = [stage.name for stage in task.spec.stages]
     before = task.spec.stages[: names.index(judged.stage) + 1] if judged.stage in names else ()
@@ -68,7 +68,7 @@ def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
 def by_person(task: Task) -> tuple[ev.Event, ...]:
     """A person lets a task go on whose acceptance failed.
 
-    Not the stage that found it goes on, but the one that can repair it.
+    The stage that can repair it continues, not the stage that found it.
     """
     for stage in task.due:
         state = task.stage_state(stage.name)

@@ -10,7 +10,7 @@ from holdfast import clock
 from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model import events as ev
 from holdfast.model.permissions import PROFILES
-from holdfast.model.request import REQUESTS, Request
+from holdfast.model.request import REQUESTS, Request, rules
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import repair
@@ -55,7 +55,7 @@ def _apply(task: Task, facts: Facts, pending: PendingRequest, request: Request) 
         if not isinstance(step, Interrupt):
             return step
         return AnswerRequest(name=name, request=request, effect=step.events)
-    if pending.is_taken_over and request.verb in _NOT_WHILE_TAKEN and task.open_takeover is not None:
+    if pending.is_taken_over and rules(request.verb).waits_for_handback and task.open_takeover is not None:
         raise RequestRefused(_taken_words(task.open_takeover))
     effect = handler(task, request)
     if request.verb == "takeover" and not pending.is_claimed:
@@ -231,22 +231,26 @@ def _check_queued(task: Task) -> None:
 
 
 def _approve(task: Task, request: Request) -> tuple[ev.Event, ...]:
-    stage = _awaiting_approval(task)
+    stage = _awaiting_approval(task, request)
     given = ev.ApprovalGiven(stage=stage, by=request.by, request=request.id)
     reason = f"{stage} approved by {request.by}"
     return (given, _continue(task, request, reason=reason, answer=_text(request, "message")))
 
 
 def _reject(task: Task, request: Request) -> tuple[ev.Event, ...]:
-    stage, message = _awaiting_approval(task), _text(request, "message")
+    stage, message = _awaiting_approval(task, request), _text(request, "message")
     reason = f"{stage} rejected by {request.by}" + (f": {message}" if message else "")
     return (moved_event(task, Status.KILLED, reason, request=request.id),)
 
 
-def _awaiting_approval(task: Task) -> str:
+def _awaiting_approval(task: Task, request: Request) -> str:
     if task.interrupted is None or task.interrupted.approval is None:
         raise RequestRefused(f"it is {task.status} and waits for no approval")
-    return task.interrupted.approval
+    stage, args = task.interrupted.approval, request.args
+    # A reply may come late: it must not approve the next stage.
+    if args.get("interrupt", task.interrupts) != task.interrupts or args.get("stage", stage) != stage:
+        raise RequestRefused(f"the answer is for an earlier question; it waits for approval of {stage}")
+    return stage
 
 
 def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
@@ -256,7 +260,7 @@ def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
     names = [stage.name for stage in task.spec.stages]
     if from_stage is not None and from_stage not in names:
         raise RequestRefused(f"it has no stage {from_stage!r}; its stages are {', '.join(names)}")
-    if from_stage is None and task.stage is None:
+    if from_stage is None and task.stage is None and not task.awaits_ci:
         raise RequestRefused(
             f"all its stages are done; name the one to run again with --from ({', '.join(names)})"
         )
@@ -326,5 +330,3 @@ _EFFECTS: dict[str, Callable[[Task, Request], tuple[ev.Event, ...]]] = {
     "takeover": _takeover,
     "handback": _handback,
 }
-#: A person has the session: these wait for the end of the takeover.
-_NOT_WHILE_TAKEN = frozenset({"stop", "resume", "approve", "reject", "takeover"})

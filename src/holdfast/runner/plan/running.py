@@ -2,7 +2,7 @@
 
 Every rule is asked for every open execution before the next rule, so that none waits for another: a signal
 that is due goes out before output is read. Reading comes last, because a flood of output has always more to
-read; nobody is judged by output that was not read (`Observer`).
+read; no agent is judged while output is unread (`Observer`).
 """
 
 from __future__ import annotations

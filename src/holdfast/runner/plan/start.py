@@ -55,6 +55,14 @@ def is_plain(task: Task) -> bool:
 # ── preconditions of the task ──
 
 
+def _is_past_stages(task: Task, facts: Facts, now: Now) -> Step | None:
+    """Only the checks of its pull request are left."""
+    if not task.awaits_ci:
+        return None
+    new = Status.RUNNING if task.status is Status.SPAWNING else Status.COMPLETING
+    return move(task, new, "back to the checks of its pull request")
+
+
 def _has_due_stage(task: Task, facts: Facts, now: Now) -> Step | None:
     if task.due:
         return None
@@ -137,8 +145,8 @@ def _has_budget(task: Task, facts: Facts, now: Now) -> Step | None:
     decision = policy.at_limit(decision, "budget", task.spec.limits)
     decision = policy.without_asking(decision, "budget", task.spec.interrupt_off)
     if decision.then is Then.ASK:
-        return ask(task, facts, decision.reason)
-    return move(task, decision.status, decision.reason)
+        return ask(task, facts, decision.reason, cause=decision.cause)
+    return move(task, decision.status, decision.reason, cause=decision.cause)
 
 
 def _did_not_fail_to_start(task: Task, facts: Facts, now: Now) -> Step | None:
@@ -159,7 +167,7 @@ def _did_not_fail_to_start(task: Task, facts: Facts, now: Now) -> Step | None:
 
 
 def wait_for_process(facts: Facts, now: Now) -> Step | None:
-    """The machine had no process to give: pause before the next try."""
+    """No process could be forked: pause before the next try."""
     failure = facts.memory.start_failure
     if failure is None or failure.kind != "process" or now.mono >= failure.again_mono:
         return None
@@ -168,6 +176,7 @@ def wait_for_process(facts: Facts, now: Now) -> Step | None:
 
 #: In this order.
 TASK_PRECONDITIONS: tuple[TaskPrecondition, ...] = (
+    _is_past_stages,
     _has_due_stage,
     _can_start,
     _is_not_interrupted,

@@ -84,6 +84,8 @@ class PostNotice(Record):
     cause: str = ""
     #: The attempt whose gate did not pass.
     attempt: int = 0
+    #: The stage that waits for approval.
+    approval: str | None = None
 
 
 class LeaveMark(Record):
@@ -167,6 +169,8 @@ class IntendStop(Record):
     numbers: tuple[int, ...]
     intent: str
     reason: str
+    #: With `interrupt`: a Cause.
+    cause: str = ""
 
 
 class Signal(Record):

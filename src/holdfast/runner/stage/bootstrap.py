@@ -13,19 +13,20 @@ from holdfast.errors import UnreadableFile, UsageError
 from holdfast.model import events as ev
 from holdfast.model.spec import StageSpec
 from holdfast.runner.ledger import Ledger
+from holdfast.store import no_links
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 #: Maximum length of a template.
 _TEMPLATE_CHARS = 1024 * 1024
 
 
-def render(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> str:
-    """The text for one attempt.
+def render(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened, *roots: str) -> str:
+    """The text for one attempt. `roots`: directories out of which no link leads to the template.
 
     Raises UnreadableFile if the template cannot be read, UsageError if it uses a variable that is not set.
     """
     name = ledger.task.spec.bootstrap or "default"
-    return fill(_template(name), variables(ledger, stage, opened), name)
+    return fill(_template(name, roots), variables(ledger, stage, opened), name)
 
 
 def variables(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> dict[str, str]:
@@ -59,11 +60,10 @@ def fill(template: str, values: dict[str, str], name: str) -> str:
     return _VARIABLE.sub(lambda match: values[match.group(1)], template)
 
 
-def _template(name: str) -> str:
+def _template(name: str, roots: tuple[str, ...]) -> str:
     path = default_path() if name == "default" else name
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(_TEMPLATE_CHARS + 1)
+        text = no_links.read_named(path, *roots).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(
             f"cannot read the bootstrap {path}: {error}", hint="check its path and mode"

@@ -52,7 +52,7 @@ def answer(task: Task) -> list[str]:
 
 
 def _handed_back(task: Task, ended: TakeoverEnded) -> list[str]:
-    """A person has worked in the session, in which the agent does not see that it was not holdfast."""
+    """Tells the agent that a person, not holdfast, wrote the last messages in its session."""
     parts = [
         "Meanwhile a person took over this session: they talked to you here and may have changed files by "
         "hand. Now you work alone again: continue the task."

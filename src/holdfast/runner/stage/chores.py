@@ -28,10 +28,14 @@ if TYPE_CHECKING:
 _REASON_CHARS, _EVIDENCE_CHARS, _EVIDENCE_BYTES = 1000, 8000, 64 * 1024 * 1024
 
 
+#: Exit status of a look at the checks of a pull request → what it found.
+_CI_STATES = {0: "passed", 1: "failed", 2: "pending"}
+
+
 def open_chore(
     ledger: Ledger, env: dict[str, Any], *, stage: str, kind: str, judged: int = 0, keep: tuple[int, ...] = ()
 ) -> Opened:
-    """Start a chore of a stage: `prepare`, `pre_work`, `adopt`, or `gate` for the attempt `judged`."""
+    """Start a chore of a stage: `prepare`, `pre_work`, `adopt`; `gate` or `ci` for the attempt `judged`."""
     opened = ev.AttemptOpened(
         attempt=next_number(ledger),
         attempt_id=ids.new_attempt_id(),
@@ -62,6 +66,8 @@ def command_line(
         return own_python.command("holdfast.workspace", kind, *about)
     artifact = directory.artifact
     about += ["--attempt", str(judged), "--artifact", artifact]
+    if kind == "ci":
+        return own_python.command("holdfast.forge", *about)
     if ledger.task.spec.pipeline is None:
         which = "before" if kind == "pre_work" else "after"
         return own_python.command("holdfast.gates.quality", which, *about)
@@ -86,6 +92,8 @@ def _fits(chore: Chore, result: dict[str, Any]) -> bool:
     code = chore.ended.exit_code if chore.ended is not None else None
     if chore.kind in ("prepare", "adopt"):
         return code == 0
+    if chore.kind == "ci":
+        return code is not None and _CI_STATES.get(code) == result.get("state")
     if not isinstance(result.get("passed"), bool):
         return chore.kind == "pre_work" and code in (0, 1)
     return code == (0 if result["passed"] else 1)
@@ -105,6 +113,8 @@ def take_result(ledger: Ledger, chore: Execution) -> None:
             _take_choice(ledger, chore, result)
         case "pre_work":
             _take_pre_work(ledger, chore, result)
+        case "ci":
+            _take_look(ledger, chore, result)
         case _:
             _take_judgement(ledger, chore, result)
 
@@ -180,7 +190,28 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
             findings=_counts(result.get("findings")),
             changed=_count(result.get("changed")),
             tree=str(result.get("tree") or ""),
+            passed_before=result.get("passed_before") is True,
             warnings=tuple(ledger.redact(str(warning)) for warning in result.get("warnings", ())),
+            evidence=ledger.redact(str(result.get("evidence") or ""))[:_EVIDENCE_CHARS],
+        )
+    )
+
+
+def _take_look(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> None:
+    packet, stage = ledger.packet, chore.stage
+    if result["state"] == "failed":
+        _put_evidence(ledger, packet.attempt(chore.dirname).artifact, packet.artifact(stage))
+    failpoint("chores.looked")
+    attempt = ledger.task.stage_state(stage).attempt
+    ledger.record(
+        ev.CiLooked(
+            stage=stage,
+            attempt=attempt.number if attempt is not None else 0,
+            state=str(result["state"]),
+            pull_request=ledger.redact(str(result.get("pull_request") or "")),
+            commit=str(result.get("commit") or ""),
+            pending=tuple(ledger.redact(str(name)) for name in result.get("pending", ())),
+            reasons=tuple(ledger.redact(str(reason)) for reason in result.get("reasons", ())),
             evidence=ledger.redact(str(result.get("evidence") or ""))[:_EVIDENCE_CHARS],
         )
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter, Launch, LaunchSpec
 
-#: What the terminal is; it is another one than that in which the task was started.
+#: Variables of the terminal, which differs from the one in which the task was started.
 _OF_TERMINAL = ("TERM", "COLORTERM", "COLORFGBG", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "LC_TERMINAL")
 #: The recorder of the interrupted attempt may still be about to exit.
 _WITHIN_S = 10.0
@@ -117,7 +117,7 @@ def _check(adapter: Adapter, captured: dict[str, str], cwd: str) -> None:
 
 
 def _environment(packet: Packet, task: Task) -> dict[str, Any]:
-    """env.json, if it is the one that a command wrote."""
+    """env.json, if a command of holdfast wrote it."""
     env = atomic.read_json(packet.env) or {}
     if task.env_sha256 and sha256(files.read(packet.env)) != task.env_sha256:
         raise CorruptFile(f"{packet.env} was changed by something other than holdfast")

@@ -15,9 +15,11 @@ from holdfast.model.task import Task
 from holdfast.packet import session_lock
 from holdfast.runner.attempt.open import Opened, next_number, start
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.plan.start import is_plain
 from holdfast.runner.stage import prompts
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
+from holdfast.workspace import checked_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def open_attempt(
         mode=mode,
         session_id=session_id,
         resume_count=stage_state.times_ran,
+        head=_head(ledger),
     )
     lock = session_lock.acquire(ledger.packet, adapter.name, session_id) if session_id is not None else None
     try:
@@ -65,6 +68,13 @@ def open_attempt(
     finally:
         if lock is not None:
             lock.release()
+
+
+def _head(ledger: Ledger) -> str:
+    """The commit from which a plain run starts; everything else takes a snapshot."""
+    if ledger.task.last_number or not is_plain(ledger.task):
+        return ""
+    return checked_out.commit(ledger.task.spec.project_dir)
 
 
 def prepare(
@@ -101,7 +111,7 @@ def launch_spec(
     stage: StageSpec,
     env: dict[str, Any],
 ) -> LaunchSpec:
-    """What the adapter has to know, but for the prompt."""
+    """Everything that the adapter needs, except the prompt."""
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = {**task.options, **stage.options}
     limits, spent_usd = ledger.task.spec.limits, ledger.task.run_usage.cost_usd or 0.0

@@ -43,7 +43,7 @@ def write_attempt(ledger: Ledger, execution: Execution) -> None:
     except DiskFull:
         raise
     except HoldfastError:
-        return  # for people: the agent removed its directory, and the journal has everything
+        return  # only informative: the agent removed its directory, and the journal has everything
 
 
 def write_plain_evidence(ledger: Ledger, attempt: Execution) -> None:
@@ -119,8 +119,7 @@ def reopen(ledger: Ledger) -> None:
     drop_void(ledger)
     if os.path.exists(packet.task_done):
         folder = packet.past_run(task.run - 1)
-        # One by one: makedirs would apply the mode only to the last.
-        os.makedirs(packet.runs, mode=0o700, exist_ok=True)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        # Not where a link of an agent leads.
+        atomic.make_packet_directory(folder)
         os.rename(packet.task_done, os.path.join(folder, os.path.basename(packet.task_done)))
         atomic.sync_directory(packet.done)

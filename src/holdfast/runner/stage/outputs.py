@@ -41,9 +41,9 @@ def write(ledger: Ledger, attempt: Attempt) -> None:
     started_at = attempt.started.started_at if attempt.started is not None else ended.noticed_at
     prompt = atomic.read_small(directory.prompt, _READ_BYTES)
     spec = next((spec for spec in ledger.task.spec.stages if spec.name == attempt.stage), None)
-    meta = stage_files.meta(
-        attempt.stage,
-        attempt.agent,
+    call = stage_files.Call(
+        stage=attempt.stage,
+        tool=attempt.agent,
         exit_code=ended.exit_code,
         start=started_at,
         end=clock.iso(clock.parse_iso(started_at) + ended.lived_s),
@@ -53,7 +53,9 @@ def write(ledger: Ledger, attempt: Attempt) -> None:
         attempt=attempt.number,
         outcome=ended.outcome,
     )
-    atomic.write_json(packet.output(attempt.stage, attempt.agent, "meta.json"), meta, durable=False)
+    atomic.write_json(
+        packet.output(attempt.stage, attempt.agent, "meta.json"), stage_files.meta(call), durable=False
+    )
 
 
 def _last_report(ledger: Ledger, attempt: Attempt) -> str:
@@ -104,7 +106,7 @@ def _text(path: str) -> str:
 def _log(attempt: Attempt, argv: str) -> str:
     started, ended = attempt.started, attempt.ended
     lines = [
-        f"attempt {attempt.number} ({attempt.attempt_id}) of {attempt.stage} by {attempt.agent}, "
+        f"attempt {attempt.ordinal} ({attempt.attempt_id}) of {attempt.stage} by {attempt.agent}, "
         f"{attempt.mode}",
         f"argv: {(atomic.read_json(argv) or {}).get('argv')}",
         f"started: {started.started_at if started else '-'}, pid {started.pid if started else '-'}",

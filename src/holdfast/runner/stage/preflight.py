@@ -7,9 +7,8 @@ a keychain) is noted; the agent itself reports whether it works. `state/prefligh
 from __future__ import annotations
 
 import os
-import sys
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.agents import probe, program, registry
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Task
@@ -57,6 +56,12 @@ def _environment_problems(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
     needs_git = spec.workspace == "worktree" or any(stage.writes for stage in spec.stages)
     if needs_git and program.which("git", env.get("PATH", os.defpath)) is None:
         problems.append("there is no git in PATH; it is needed to track changes")
+    if (
+        spec.pipeline is not None
+        and spec.pipeline.ci
+        and program.which("gh", env.get("PATH", os.defpath)) is None
+    ):
+        problems.append("there is no gh in PATH; the gate 'ci' needs it")
     if spec.bootstrap not in (None, "default") and not os.access(spec.bootstrap, os.R_OK):
         problems.append(f"the bootstrap {spec.bootstrap} cannot be read")
     if spec.sandbox is not None:
@@ -76,7 +81,7 @@ def _note(ledger: Ledger, probes: list[Probe], problems: list[Problem]) -> None:
     no_login = [each.agent for each in probes if _lacks_login(each)]
     for agent in no_login:
         login = registry.adapter(agent).capabilities.login
-        print(f"{agent}: no sign of a login; '{login}' logs in", file=sys.stderr, flush=True)
+        files.log(f"{agent}: no sign of a login; '{login}' logs in")
     note = {
         "schema": "holdfast.preflight/1",
         "at": clock.iso_now(),

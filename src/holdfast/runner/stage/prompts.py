@@ -15,6 +15,7 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.stage_state import StageState
 from holdfast.runner.ledger import Ledger
+from holdfast.store import no_links
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,17 +52,20 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
         notes += briefing.answer(ledger.task)
     if roles.get(stage.role).compares:
         notes.append(_numbered(ledger))
+    additions = composing.Additions(
+        reports=tuple(_earlier(ledger, stage)),
+        notes="\n\n".join(notes),
+        script=ledger.task.script,
+        digest_policy="aggressive" if stage_state.overflows else None,
+        limit_bytes=registry.adapter(stage_state.agent).capabilities.prompt_bytes,
+    )
     composed = composing.compose(
         ledger.packet,
         ledger.task.spec,
         stage,
+        additions,
         project_dir=ledger.task.workspace_of(stage.name),
         redact=ledger.redact,
-        digest_policy="aggressive" if stage_state.overflows else None,
-        extra=_earlier(ledger, stage),
-        notes="\n\n".join(notes),
-        script=ledger.task.script,
-        limit_bytes=registry.adapter(stage_state.agent).capabilities.prompt_bytes,
     )
     composing.write(ledger.packet, stage, composed)
     return composed.text.encode("utf-8", "backslashreplace")
@@ -184,14 +188,16 @@ def changed_files(ledger: Ledger, stage_state: StageState) -> tuple[str, ...]:
 def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> bytes:
     """The text appended to the agent's system prompt: the bootstrap, and the file in `system_prompt_path`."""
     spec, parts = ledger.task.spec, list[bytes]()
+    # Where the agent writes, also in a sandbox.
+    roots = (spec.project_dir, ledger.task.workspace_of(stage.name))
     if spec.bootstrap is not None:
         from holdfast.runner.stage import bootstrap
 
-        parts.append(bootstrap.render(ledger, stage, opened).encode("utf-8", "backslashreplace"))
+        parts.append(bootstrap.render(ledger, stage, opened, *roots).encode("utf-8", "backslashreplace"))
     path = {**spec.options, **stage.options}.get("system_prompt_path")
     if isinstance(path, str):
         try:
-            parts.append(files.read(path, follow=True))
+            parts.append(no_links.read_named(path, *roots))
         except OSError as error:
             raise UnreadableFile(
                 f"cannot read the system prompt {path}: {error.strerror}", hint="check its path and mode"

@@ -31,7 +31,7 @@ def stop(ledger: Ledger) -> None:
 
 
 def _is_at_work(child: Packet, parent: str) -> bool:
-    """Whether it is a task of the fan-out that has not ended, and that nobody has asked to stop."""
+    """Whether it is a task of the fan-out that has neither ended nor been asked to stop."""
     # The record, which an agent can write, may name anything.
     if not ids.is_safe_name(child.task_id, 64) or not os.path.isdir(child.path):
         return False

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Cause
 from holdfast.packet import work_file
@@ -37,22 +36,24 @@ _GIT_CHARS = 20000
 _TAIL_BYTES = 256 * 1024
 
 
-def save(ledger: Ledger, reason: str, *, cause: str = "") -> str | None:
+def save(ledger: Ledger, reason: str, *, cause: str = "", approval: str | None = None) -> str | None:
     """Save the context of an interrupt. Returns its directory, or None if that failed; never raises."""
     try:
-        return _save(ledger, reason, cause)
+        return _save(ledger, reason, cause, approval)
     except (OSError, HoldfastError, ValueError) as error:
-        print(f"the context of the interrupt was not saved: {error!r}", file=sys.stderr, flush=True)
+        files.log(f"the context of the interrupt was not saved: {error!r}")
         return None
 
 
-def _save(ledger: Ledger, reason: str, cause: str) -> str:
+def _save(ledger: Ledger, reason: str, cause: str, approval: str | None) -> str:
     packet, redact = ledger.packet, ledger.redact
     atomic.make_directory(packet.interrupts)
     directory = packet.interrupt(_next_number(packet.interrupts))
     os.mkdir(directory.path, 0o700)
     item = work_file.read(packet)
-    context = _masked(_context(ledger, reason, cause, item), redact)
+    context = _masked(
+        {**_context(ledger, reason, cause, item), "resume": _resume(packet.task_id, cause, approval)}, redact
+    )
     _write(directory.logs, redact(ledger.tail(LOG_LINES)) + "\n")
     if item is not None:
         atomic.write_json(directory.work, _masked(item, redact), durable=False)
@@ -113,7 +114,6 @@ def _context(ledger: Ledger, reason: str, cause: str, item: dict[str, Any] | Non
         ],
         "work": item if item is not None else (task.spec.work or None),
         "events": _last_events(ledger.packet.journal),
-        "resume": f"holdfast resume {task.spec.task_id}" + ("" if cause == Cause.DOWN else " -m 'ANSWER'"),
     }
 
 
@@ -171,6 +171,13 @@ def _last_events(path: str) -> list[dict[str, Any]]:
     return events
 
 
+def _resume(task_id: str, cause: str, approval: str | None) -> str:
+    """The command that continues it. Only a question has an answer: a failure or a limit asks nothing."""
+    if approval:
+        return f"holdfast approve {task_id}"
+    return f"holdfast resume {task_id}" + ("" if cause else " -m 'ANSWER'")
+
+
 def _summary(context: dict[str, Any]) -> str:
     git: dict[str, Any] = context["git"] or {}
     changed = [line for line in (git.get("status") or "").splitlines() if line[:1] in ("1", "2", "u", "?")]
@@ -181,7 +188,7 @@ def _summary(context: dict[str, Any]) -> str:
         ("stage", context["stage"] or "-"),
         (
             "agent",
-            f"{context['agent']}, attempt {context['attempt'] or '-'} ({context['session_id'] or '-'})",
+            f"{context['agent']}, attempt {context['attempts'] or '-'} ({context['session_id'] or '-'})",
         ),
         ("session", context["agent_session_id"] or "-"),
         ("workspace", context["cwd"]),

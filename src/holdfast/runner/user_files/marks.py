@@ -2,7 +2,7 @@
 
 `state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A
 work item with status `blocked` in `state/work.json` has the same effect. Marks do not expire. When a person
-resumes the task, they are moved to `state/interrupts/`. While a mark of ours asks for an approval,
+resumes the task, they are moved to `state/interrupts/`. While a runner's mark asks for an approval,
 `state/interrupts/approval.json` names the stage.
 """
 
@@ -91,7 +91,7 @@ def leave(packet: Packet, reason: str, *, approval: str | None = None) -> None:
 
 
 def asked_approval(packet: Packet) -> str | None:
-    """The stage for whose approval a runner left the mark; None if the mark is somebody else's."""
+    """The stage whose approval the mark asks for; None if no runner wrote the mark."""
     try:
         stage = (atomic.read_json(packet.asked_approval) or {}).get("stage")
     except CorruptFile:

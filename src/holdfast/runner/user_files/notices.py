@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from holdfast import paths
+from holdfast import files, paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS, Status
 
@@ -16,8 +15,11 @@ if TYPE_CHECKING:
     from holdfast.runner.ledger import Ledger
 
 
-def post(ledger: Ledger, event: str, reason: str | None = None, *, cause: str = "") -> int:
-    """Post a notice for each rule that matches `event` (a state, `quality_gate`, …).
+def post(
+    ledger: Ledger, event: str, reason: str | None = None, *, cause: str = "", approval: str | None = None
+) -> int:
+    """Post a notice for each rule that matches `event` (a state, `quality_gate`, …). `approval` is the stage
+    that a person must approve.
 
     Returns how many; never raises. When a task ends, notices are posted before `_task.done` is written and
     delivered after it. A kill in between can cause a duplicate, never a loss.
@@ -30,7 +32,7 @@ def post(ledger: Ledger, event: str, reason: str | None = None, *, cause: str = 
         rules = settings.notify_rules()
     except HoldfastError as error:
         # They were valid when the task was created, so they are being edited. The keeper has the old ones.
-        print(f"the keeper chooses the rules for the notice of {event}: {error}", file=sys.stderr, flush=True)
+        files.log(f"the keeper chooses the rules for the notice of {event}: {error}")
         rules = None
     if rules == []:
         return 0
@@ -51,6 +53,9 @@ def post(ledger: Ledger, event: str, reason: str | None = None, *, cause: str = 
         "stage": task.stage,
         "packet": packet.path,
     }
+    if event == Status.INTERRUPTED:
+        # A reply is for this interrupt and no later one. Its move is journalled after the notice.
+        happened |= {"interrupt": task.interrupts + 1, "approval": approval}
     after = packet.task_done if status in ENDS else None
     posted = outbox.post(packet.home, rules, happened, ledger.redact, after=after)
     if posted:

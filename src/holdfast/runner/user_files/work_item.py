@@ -41,7 +41,7 @@ def assign(ledger: Ledger, attempt: Attempt) -> None:
 def close(ledger: Ledger) -> None:
     """Record the end of the task."""
     if ledger.task.spec.work or os.path.exists(ledger.packet.work):
-        # Of an agent that wrote the file without being asked, nobody has noted who works on it.
+        # An agent may have written the file unasked; then it does not say who works on it.
         _put(ledger, status=str(ledger.task.status), **_worker(ledger))
     _read(ledger)
 

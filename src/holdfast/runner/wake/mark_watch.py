@@ -1,7 +1,7 @@
 """Notice interrupt files at once: the kernel signals when something is created or written beside them.
 
-With a signal of its own (dnotify, as in watch/growth.py): SIGIO means that a log grew. Without dnotify, the
-files are found with the next heartbeat.
+Both this and watch/growth.py use dnotify; there, SIGIO means that a log grew, so this uses another signal.
+Without dnotify, the files are found with the next heartbeat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SETTLE_S, _LONGEST_S = 0.1, 1.0
 class MarkWatch:
     """Watches the files by which an agent or a person interrupts the task.
 
-    It is armed while the runner sleeps: what the runner itself writes there wakes nobody.
+    It is armed only while the runner sleeps, so the runner's own writes do not wake it.
     """
 
     def __init__(self, packet: Packet, *, is_sandboxed: bool) -> None:

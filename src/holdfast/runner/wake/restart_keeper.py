@@ -25,6 +25,8 @@ FIRST_LOOK_S = 1.0
 _ANNOUNCE_S = 0.02
 #: How often a runner that sleeps looks at a keeper that it watches: the seed looks more often.
 _WATCHED_S = 60.0
+#: And how often one that is awake does.
+_LOOK_S = 20.0
 
 
 class KeeperRestarter:
@@ -47,7 +49,9 @@ class KeeperRestarter:
         now_mono = clock.mono()
         if self._pulse is not None:
             self._pulse.check()
-        if "keeper" in ready or now_mono >= self._due_mono:
+        # A runner that is awake anyway, for its heartbeat, need not wake up once more soon.
+        early_s = _WATCHED_S / 2 if self._watch is not None else 0.0
+        if "keeper" in ready or now_mono >= self._due_mono - early_s:
             # A keeper that just started is checked again soon, by each runner at a different time.
             soon_s = FIRST_LOOK_S + os.getpid() % 100 / 100
             # The kernel reports the death of a watched keeper.
@@ -80,7 +84,7 @@ class KeeperRestarter:
         watch = watch_death(owner) if owner is not None else None
         if owner is not None and watch is not None and watch.descriptor >= 0:
             self._watch = watch
-            self._pulse = Pulse(self.home, self.home.keeper_lock, owner)
+            self._pulse = Pulse(self.home, self.home.keeper_lock, owner, look_s=_LOOK_S)
             self.waiter.watch(watch.descriptor, "keeper")
             inbox.announce_runner(self.packet)
             return True
@@ -90,7 +94,7 @@ class KeeperRestarter:
         """Reap a keeper that we started and that exited."""
         if self._child:
             try:
-                # Forgotten once it is reaped: another process may get its pid, and be a child of ours.
+                # Forget its pid once it is reaped: another child may get the same one.
                 is_reaped = os.waitpid(self._child, os.WNOHANG)[0] != 0
             except ChildProcessError:
                 is_reaped = True

@@ -96,7 +96,7 @@ def fan_out(
     from holdfast.views.create import fan_out
 
     if (plan is None) == (not split):
-        raise UsageError("give a plan or a goal to split", hint="and not both")
+        raise UsageError("give either a plan or a goal to split", hint="plan=… or split=…, not both")
     if plan is None:
         found = Plan()
     elif isinstance(plan, (str, os.PathLike)):
@@ -138,7 +138,8 @@ def digest(
     *, since: str | None = None, labels: Mapping[str, str] | None = None, only: Iterable[Task | str] = ()
 ) -> Digest:
     """What changed since the cursor of the previous digest, in at most 4 KB; without one, all live tasks and
-    those that ended last. `left_out` counts what did not fit: ask again with the new cursor."""
+    those that ended last, or all of those that are asked for. `left_out` counts what did not fit: ask again
+    with the new cursor."""
     from holdfast.views.facts import digest
 
     ids = {_id(task) for task in only}

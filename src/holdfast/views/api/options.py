@@ -27,11 +27,11 @@ class Options(TypedDict, total=False):
     permissions: Literal["read", "edit", "full"]
     #: The directory to work in (default: the current one).
     project: str | os.PathLike[str]
-    #: Work in a git worktree of its own.
+    #: Work in a separate git worktree.
     worktree: bool
     #: True or False; default: the setting.
     sandbox: bool
-    network: bool
+    network: bool | Sequence[str]
     #: Names of variables to pass on, and a file of `NAME=VALUE` lines.
     env: Sequence[str]
     env_file: str | os.PathLike[str]
@@ -70,7 +70,8 @@ def read(
         values["no_sandbox" if not values["sandbox"] else "sandbox"] = True
         values["sandbox"] = bool(given["sandbox"])
     if "network" in values:
-        values["network"] = "on" if given["network"] else "off"
+        network = given["network"]
+        values["network"] = ("on" if network else "off") if isinstance(network, bool) else ",".join(network)
     values["option"] = _pairs(values.pop("options", {}))
     values["label"] = _pairs(values.pop("labels", {}))
     return TaskOptions(

@@ -134,7 +134,7 @@ class Task:
         self._ask("reject", message=message)
 
     def interrupt(self, question: str = "") -> None:
-        """Stop its agent until somebody answers. Returns when that is under way."""
+        """Stop its agent until a person answers. Returns once the agent is being stopped."""
         self._ask("interrupt", reason=question)
 
     def retry(self, message: str = "", *, stage: str | None = None, reset: bool = False) -> None:

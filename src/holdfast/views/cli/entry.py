@@ -8,12 +8,14 @@ This module imports almost nothing: before `main` runs, Ctrl-C causes a tracebac
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from typing import Any
 
     from holdfast.errors import HoldfastError
 else:
@@ -27,6 +29,7 @@ CTRL_C = 130
 
 def main() -> None:
     """The console script."""
+    gc.disable()  # while modules load, nothing is garbage
     try:
         _leave_at_ctrl_c()
         _open_missing_streams()
@@ -48,8 +51,9 @@ def _leave(number: int, frame: object) -> None:
     os._exit(CTRL_C)
 
 
-def _raise_at_ctrl_c() -> None:
-    """From here on, the verb handles Ctrl-C."""
+def _begin_verb() -> None:
+    """Everything is loaded. From here on, the verb handles Ctrl-C."""
+    gc.enable()
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -129,7 +133,8 @@ def _dispatch(argv: list[str]) -> int:
         except quick.NeedsClick:
             pass
         else:
-            _raise_at_ctrl_c()
+            _begin_verb()
+            _check_permit(argv[0], values)
             return module.run(values)
     elif argv and argv[0] == "_complete":
         from holdfast.views.cli import complete
@@ -137,11 +142,23 @@ def _dispatch(argv: list[str]) -> int:
         return complete.run(argv[1:])
     from holdfast.views.cli.parse import click_app
 
-    _raise_at_ctrl_c()
+    _begin_verb()
     return click_app.run(argv)
 
 
+def _check_permit(verb: str, values: dict[str, Any]) -> None:
+    """Raises ForPersons if an agent may not do this. Reading is not asked about: it starts often."""
+    from holdfast.views.cli import verbs
+
+    if verbs.AGENTS[verb] != verbs.READ:
+        from holdfast.views.cli import permits
+
+        permits.check(verb, values)
+
+
 def _report_unexpected(error: Exception, *, is_verbose: bool) -> int:
+    import errno
+
     from holdfast.views.cli.show import out
 
     if is_verbose:
@@ -157,6 +174,10 @@ def _report_unexpected(error: Exception, *, is_verbose: bool) -> int:
         out.talk("error: the current directory no longer exists")
         out.talk("hint: change to an existing directory and try again")
         return 2
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        out.talk(f"error: no more files can be opened: {error.strerror}")
+        out.talk("hint: tasks are not affected; 'ulimit -n 1024' raises the limit of this shell")
+        return 3
     if isinstance(error, OSError) and error.filename is None and error.errno is not None:
         if is_output:
             out.talk(f"error: cannot write the output: {error.strerror}")

@@ -14,6 +14,7 @@ from holdfast.views.text import home_down
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from holdfast.views.requests import Sent
 
@@ -32,10 +33,10 @@ def confirm(packet: Packet, sentence: str, *, as_json: bool) -> None:
     out.data(load.read_manifest(load.wherever(packet))) if as_json else out.talk(sentence)
 
 
-def confirm_going(packets: Sequence[Packet], how: str, *, as_json: bool) -> None:
+def confirm_going(packets: Sequence[Packet], how: str, values: dict[str, Any]) -> None:
     """The same for tasks that go on: one of the queue may have to wait for a slot, or for the home."""
-    is_held_back = False
-    ends_mono = clock.mono() + _SLOT_WAIT_S
+    is_held_back, as_json = False, values["json"]
+    ends_mono = clock.mono() + (0.0 if values["no_wait"] else _SLOT_WAIT_S)
     for packet in packets:
         if home_down.holds_back(packet, load.read_manifest(packet)):
             is_held_back = True

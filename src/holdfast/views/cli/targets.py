@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.record import Record
+from holdfast.model.request import rules
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import admitted
@@ -34,8 +35,8 @@ LABEL = Option(
     help="Tasks with this label; repeatable.",
 )
 NO_WAIT = Option(flags=("--no-wait",), dest="no_wait", kind="flag", help="Return as soon as it is accepted.")
-#: Verbs after which a task runs.
-_LETS_RUN = ("resume", "approve", "retry")
+#: The same for verbs that only wait a moment for a slot of the queue.
+GOING_NO_WAIT = NO_WAIT.evolve(help="Do not wait a second for a slot of the queue.")
 JSON_LINES = "Print each task's manifest, one per line."
 
 
@@ -83,7 +84,7 @@ def choose(
     packets = tuple(
         home.packet(row["task_id"]) for row in rows if is_wanted(row) and labels.match(row, wanted)
     )
-    if verb in _LETS_RUN:
+    if rules(verb).lets_run:
         packets = tuple(filter(_is_known, packets))
     if not packets:
         out.talk(f"no task to {verb}")

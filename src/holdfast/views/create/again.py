@@ -7,6 +7,7 @@ import os
 from holdfast.agents import registry
 from holdfast.errors import NotPossible
 from holdfast.packet import environment, load
+from holdfast.store import trust
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Packet
 
@@ -14,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.model.spec import TaskSpec
     from holdfast.views.create.new_task import Talk
 
 
@@ -38,7 +40,7 @@ def args_of(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
     able = registry.adapter(spec.agent).capabilities
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:
-        args["env"]["env"].update(_from_file(spec.env_file, spec.trust.get("env_file")))
+        args["env"]["env"].update(_from_file(spec, spec.env_file))
     return args
 
 
@@ -54,11 +56,19 @@ def list_again(packet: Packet, *, talk: Talk) -> None:
         enqueue.wake_keeper(packet.home, talk=talk)
 
 
-def _from_file(path: str, trusted: object) -> dict[str, str]:
-    """The variables of an environment file. That of a project must be the one that was trusted: an agent may
-    have changed it."""
+def _from_file(spec: TaskSpec, path: str) -> dict[str, str]:
+    """The variables of an environment file. One in a project or repository must be as it was: an agent may
+    have changed it, and its variables reach programs outside the agent's sandbox."""
+    trusted = spec.trust.get("env_file")
     if trusted is None:
-        return environment.read_file(path)
+        variables = environment.read_file(path)
+        is_as_it_was = spec.env_file_sha256 in ("", environment.digest_of(variables))
+        if not is_as_it_was and trust.is_in_repository(path, spec.project_dir):
+            raise NotPossible(
+                f"{path} was changed after the task was created, and its agent can write there",
+                hint="check it, and create the task again; outside the project, such a file may change",
+            )
+        return variables
     from holdfast.config import project
 
     data = project.named_file(path)

@@ -50,8 +50,9 @@ def read(pairs: list[str], adapters: list[Adapter]) -> dict[str, object]:
                 raise UsageError(f"-o {text}: must be true or false", hint=f"-o {key}=true")
             options[key] = _SWITCH[value]
         else:
-            # A file name is relative to here; the runner has another directory.
-            options[key] = os.path.abspath(value) if os.path.isfile(value) else value
+            # A file name is relative to here; the runner has another directory. Later, a link may be an
+            # agent's.
+            options[key] = os.path.realpath(value) if os.path.isfile(value) else value
     return options
 
 

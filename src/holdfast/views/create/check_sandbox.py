@@ -21,27 +21,50 @@ def read(
 ) -> SandboxSpec | None:
     """The sandbox, from flags, settings and a packet's `sandbox` and `network`; None without one.
 
-    The stricter of settings and packet holds; only a flag loosens it. Raises UsageError, SandboxMissing.
+    The stricter of settings and packet holds, and of two lists of hosts what both have; only a flag loosens
+    it. Raises UsageError, SandboxMissing.
     """
     wanted, unwanted, network = values.get("sandbox"), values.get("no_sandbox"), values.get("network")
     if wanted and unwanted:
         raise UsageError("--sandbox and --no-sandbox exclude each other", hint="give one of them")
     is_on = not unwanted and bool(wanted or "on" in (settings.get("sandbox"), packet[0]))
-    if network is not None and network not in ("on", "off"):
-        raise UsageError(
-            f"--network {network}: must be on or off",
-            hint="a list of hosts is not supported: choose --network off, or on",
-        )
+    asked = [network] if network is not None else [settings.get("network"), packet[1]]
+    lists = [_hosts(each) for each in asked if each not in (None, "on", "off")]
     if not is_on:
         if network is not None:
             raise UsageError(f"--network {network} needs a sandbox", hint=f"--sandbox --network {network}")
         return None
-    is_offline = network == "off" or (network is None and "off" in (settings.get("network"), packet[1]))
+    hosts = () if "off" in asked else _common(lists)
+    is_offline = "off" in asked or bool(lists)
     _check_project(project)
     from holdfast.sandbox import machine
 
     machine.require(network=not is_offline)
-    return SandboxSpec(network=not is_offline)
+    return SandboxSpec(network=not is_offline, hosts=hosts)
+
+
+def _hosts(text: object) -> tuple[str, ...]:
+    """A list of hosts. Raises UsageError."""
+    from holdfast.sandbox import proxy
+
+    found = tuple(dict.fromkeys(part.strip().lower() for part in str(text).split(",") if part.strip()))
+    try:
+        for host in found:
+            proxy.parse(host)
+    except ValueError as error:
+        raise UsageError(
+            f"--network {text}: {error}",
+            hint="on, off, or a list such as api.anthropic.com,*.pypi.org,localhost:8080",
+        ) from error
+    if not found:
+        raise UsageError("--network: the list of hosts is empty", hint="off is no network at all")
+    return found
+
+
+def _common(lists: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """What all lists have."""
+    first = lists[0] if lists else ()
+    return tuple(host for host in first if all(host in each for each in lists))
 
 
 def _check_project(project: str) -> None:

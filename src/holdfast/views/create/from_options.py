@@ -30,6 +30,7 @@ _REPAIRS = 2
 
 def read(values: dict[str, Any], *, verb: str = "run", talk: Talk) -> NewTask:
     """The task that OPTIONS, PROMPT and `-- COMMAND` describe. Raises UsageError."""
+    _check_texts(values)
     if verb != "queue add" and paths.has_keeper_variables():
         from holdfast.config import variables
 
@@ -49,6 +50,22 @@ def read(values: dict[str, Any], *, verb: str = "run", talk: Talk) -> NewTask:
 
         spec = budget_notes.noted(spec, talk=talk)
     return NewTask(spec=spec, prompt=prompt, env=env, settings=settings)
+
+
+def _check_texts(values: dict[str, Any]) -> None:
+    """Raises UsageError for texts that no command line can have; a program or an MCP client can pass them."""
+    for name, value in values.items():
+        for text in value if isinstance(value, (tuple, list)) else (value,):  # pyright: ignore[reportUnknownVariableType]
+            if not isinstance(text, str):
+                continue
+            try:
+                is_possible = b"\0" not in os.fsencode(text)
+            except UnicodeEncodeError:
+                is_possible = False
+            if not is_possible:
+                raise UsageError(
+                    f"{name}: {text[:40]!r} has a NUL character or half of a surrogate pair", hint="remove it"
+                )
 
 
 def _prompt(values: dict[str, Any]) -> bytes | None:
@@ -125,6 +142,7 @@ def _spec(
         variables=dict(agent_options.pair("--var", text) for text in values["var"]),
         env=declared,
         env_file=env_file,
+        env_file_sha256=environment.digest_of(from_file),
         quality=_accepted(
             None if values["no_quality"] else _quality(settings), values["accept"], settings, adapters[0]
         ),
@@ -307,7 +325,8 @@ def _bootstrap(chosen: str | None) -> str | None:
     """`default`, or the file as an absolute path."""
     if chosen is None or chosen == "default":
         return chosen
-    path = os.path.abspath(chosen)
+    # Resolved: later, a link in the project may be an agent's.
+    path: str = os.path.realpath(chosen)
     if not os.path.isfile(path) or not os.access(path, os.R_OK):
         raise UnreadableFile(
             f"cannot read the bootstrap {chosen}",

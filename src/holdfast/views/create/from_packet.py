@@ -18,6 +18,7 @@ from holdfast.views.create import (
     agent_options,
     budget_notes,
     check_agent,
+    check_ci,
     check_git,
     check_sandbox,
     permissions,
@@ -73,6 +74,7 @@ def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
         default_permissions=settings.get("permissions", DEFAULT),
         env=(*settings.get("env", ()), *values.get("env", ()), *added),
         env_file=env_file,
+        env_file_sha256=environment.digest_of(added),
         leftovers=values.get("leftovers") or settings.get("leftovers", "report"),
         interrupt_off=tuple(settings.get("interrupt_off", ())),
         sandbox=check_sandbox.read(
@@ -88,6 +90,7 @@ def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
         spec, by_flag=permissions.asked(values), manifest=written.manifest, settings=settings, talk=talk
     )
     check_git.check(spec)
+    spec = check_ci.recorded(spec)
     _check_variables(spec, path, added)
     # Checked last: a mistake in the packet itself is the more useful error.
     spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})

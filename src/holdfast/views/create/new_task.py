@@ -42,7 +42,9 @@ class NewTask(Record):
 
 
 def create(home: Home, task: NewTask, *, status: Status) -> Packet:
-    """Write the packet, in the given state. Raises DuplicateTask, StorageError."""
+    """Write the packet, in the given state. Raises DuplicateTask, StorageError, ForPersons."""
+    if task.spec.trust.get("by") == "--trust-project":
+        asker.require_person("trust a project")
     parent = asker.parent_of(asker.find(), home.tasks)
     try:
         return packet_create.create(

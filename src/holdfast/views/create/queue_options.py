@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+#: An earliest time that is longer ago is a mistake; a script may compute one and be slow.
+_PAST_S = 60.0
+
 
 def read(
     home: Home,
@@ -39,6 +42,11 @@ def read(
         raise UsageError(
             f"--not-before: {error}", hint="for example --not-before 22:00, or --not-before +2h"
         ) from error
+    if earliest is not None and clock.parse_iso(earliest) < clock.now() - _PAST_S:
+        raise UsageError(
+            f"--not-before: {clock.local(earliest, '%Y-%m-%d %H:%M %Z')} is in the past",
+            hint="leave it out to start as soon as there is a slot, or give a later time: --not-before 22:00",
+        )
     if pool:
         pools.check_new(pool)
     # A completed task may already be archived.

@@ -139,7 +139,7 @@ def sandbox() -> Finding:
     problem = machine.find_problem(network=False)
     if problem is not None:
         return warn("sandbox", problem.message, f"{problem.fix}; tasks without --sandbox do not need it")
-    return ok("sandbox", f"bubblewrap at {machine.program()}")
+    return ok("sandbox", f"bubblewrap at {machine.program()}, with network on, off or a list of hosts")
 
 
 def git() -> Finding:

@@ -48,7 +48,7 @@ class Detail:
     def __init__(self, packet: Packet, manifest: dict[str, Any] | None = None) -> None:
         self.packet = packet
         self.task_id = packet.task_id
-        self.manifest: dict[str, Any] = manifest if manifest is not None else load.read_manifest(packet)
+        self.manifest: dict[str, Any] = manifest if manifest is not None else load.read_true(packet)
 
     @cached_property
     def runner_gone(self) -> bool | None:
@@ -213,12 +213,22 @@ class Detail:
         limits, used = task.spec.limits, task.run_usage
         tokens = [count for count in (used.input_tokens, used.output_tokens) if count is not None]
         return (
-            Budget(name="cost_usd", used=used.cost_usd, limit=limits.budget_usd),
-            Budget(name="tokens", used=sum(tokens) if tokens else None, limit=limits.budget_tokens),
+            Budget(
+                name="cost_usd",
+                used=used.cost_usd,
+                limit=limits.budget_usd,
+                is_at_least=used.cost_usd is not None and bool(task.unpriced),
+            ),
+            Budget(
+                name="tokens",
+                used=sum(tokens) if tokens else None,
+                limit=limits.budget_tokens,
+                is_at_least=bool(tokens and task.uncounted),
+            ),
             Budget(name="turns", used=task.run_turns, limit=limits.max_turns),
             Budget(name="paid_calls", used=task.paid_calls, limit=task.paid_limit),
             Budget(name="retries", used=task.total_retries, limit=limits.max_retries),
-            Budget(name="active_s", used=round(task.active_s, 3), limit=task.deadline_s),
+            Budget(name="active_s", used=round(_active_s(task), 3), limit=task.deadline_s),
         )
 
     # ── where it is ──
@@ -367,3 +377,13 @@ class Detail:
             "files": [each.to_json() for each in self.files],
             "files_left_out": self._files[1],
         }
+
+
+def _active_s(task: Task) -> float:
+    """The time that agents have worked up to now: the journal has that of attempts that ended."""
+    now, open_s = clock.now(), 0.0
+    for attempt in task.current:
+        if attempt.is_open and attempt.started is not None:
+            lived_s = max(0.0, now - clock.parse_iso(attempt.started.started_at))
+            open_s = max(open_s, task.uncounted_s(attempt, lived_s))
+    return task.active_s + open_s

@@ -49,6 +49,8 @@ class Budget(Record):
     used: float | None
     #: null: no limit.
     limit: float | None
+    #: More was used: some calls or takeovers were not reported.
+    is_at_least: bool = False
 
 
 class QueuePosition(Record):

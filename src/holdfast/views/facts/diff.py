@@ -7,6 +7,7 @@ from functools import cached_property
 from holdfast.errors import NotFound
 from holdfast.model.record import Record
 from holdfast.packet import load
+from holdfast.store.directories import unreadable
 from holdfast.workspace import base as bases
 from holdfast.workspace import scope
 from holdfast.workspace.current_tree import current_tree
@@ -35,6 +36,8 @@ class Diff(Record):
     path: str
     old_tree: str
     new_tree: str
+    #: What a reader must know: a plain run is compared with a commit, not with a snapshot. Else empty.
+    note: str = ""
     #: Changed files outside the task's scope, which are not in `files`.
     left_out: tuple[str, ...] = ()
     #: Lines that were added and deleted, in all files but binary ones.
@@ -50,6 +53,12 @@ class Comparison:
 
     def __init__(self, packet: Packet, *, stage: str | None, candidate: str | None, everything: bool) -> None:
         self.packet, self.stage, self.candidate = packet, stage, candidate
+        #: What a reader must know about the comparison; empty if it is that of a snapshot.
+        self.note = ""
+        base = bases.read(packet)
+        if base is None and stage is None and candidate is None:
+            self._compare_plain(packet)
+            return
         base, self._trees = bases.require(packet), Trees.of(packet)
         if candidate is not None:
             self.old_tree, new = _of_candidate(packet, base, candidate)
@@ -61,6 +70,19 @@ class Comparison:
         self.new_tree, self.left_out = changes.within(
             self._trees, self.old_tree, new, scope=limit, prefix=base.place.prefix
         )
+
+    def _compare_plain(self, packet: Packet) -> None:
+        from holdfast.workspace.plain_changes import PlainChanges
+
+        # It keeps the store of its trees.
+        self._plain = plain = PlainChanges(packet)
+        self.path, self._trees, self.note = plain.directory, plain.trees, plain.note
+        self.old_tree, self.new_tree, self.left_out = plain.old_tree, plain.new_tree, ()
+
+    @cached_property
+    def unreadable(self) -> tuple[str, ...]:
+        """Directories of the workspace that cannot be read: what is in them is in no comparison."""
+        return unreadable(self.path)
 
     @cached_property
     def changes(self) -> tuple[changes.Change, ...]:
@@ -86,6 +108,7 @@ class Comparison:
             path=self.path,
             old_tree=self.old_tree,
             new_tree=self.new_tree,
+            note=self.note,
             left_out=self.left_out,
             added=sum(file.added or 0 for file in found),
             deleted=sum(file.deleted or 0 for file in found),

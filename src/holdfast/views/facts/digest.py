@@ -2,6 +2,10 @@
 
 A cursor names a position in the index of tasks. An index that was rebuilt, or has forgotten a removal, does
 not know it: then the digest is a full one, and says so. What does not fit comes with the next digest.
+
+The tasks of a full digest may have changed before all that the index remembers. So if they do not fit, the
+cursor also names the last one told: `INDEX.POSITION.NUMBER.TASK`. When all are told, what changed since that
+position follows.
 """
 
 from __future__ import annotations
@@ -28,12 +32,15 @@ MAX_BYTES = 4096
 RECENT = 20
 #: In place of the id of an index: there was no task yet.
 _NONE = "none"
+#: Most bytes that the last task told adds to a cursor.
+_TOLD_BYTES = 2 + 15 + 64
 #: Sizes to which texts are cut, as JSON. Labels that take more are left out.
 _REASON_BYTES, _QUESTION_BYTES, _LABEL_BYTES = 300, 1200, 400
 
 #: The number of a change, the task, and its row; None for a task that is gone.
 if TYPE_CHECKING:
     Change = tuple[int, str, dict[str, Any] | None]
+    Told = tuple[int, str]
 
 
 def gather(
@@ -50,11 +57,16 @@ def gather(
     try:
         live, counts = index.overview()
         name, newest, gone_from = index.position()
-        start = _start(since, name, newest, gone_from)
-        changes = _full(index, live) if start is None else index.changed_since(start)
-        if only is not None or wanted:
-            asked = [row for row in [*live, *index.ended(None)] if _is_asked(row, only, wanted)]
-            counts = _counts(asked)
+        start, told = _start(since, name, newest, gone_from)
+        is_full = start is None or told is not None
+        if is_full:
+            # Read once more, after the position: a change in between is told twice rather than never.
+            live, counts = index.overview()
+        is_for_some = only is not None or bool(wanted)
+        ended = index.ended(None if is_for_some else RECENT) if is_for_some or is_full else []
+        changes = _full(index, [*live, *ended], told) if is_full else index.changed_since(start or 0)
+        if is_for_some:
+            counts = _counts([row for row in [*live, *ended] if _is_asked(row, only, wanted)])
             changes = [
                 each
                 for each in changes
@@ -66,23 +78,48 @@ def gather(
                 counts[row["status"]] = counts.get(row["status"], 0) + 1
     finally:
         index.close()
-    return _fitted(changes, counts, index=name, newest=newest, since=since, is_known=start is not None)
+    if told is not None and start is not None:
+        newest = start
+    is_known = start is not None
+    return _fitted(
+        changes, counts, index=name, newest=newest, since=since, is_known=is_known, is_full=is_full
+    )
 
 
-def _start(since: str | None, name: str, newest: int, gone_from: int) -> int | None:
-    """The number after which changes are asked for; None if the cursor is unknown."""
-    if since == f"{_NONE}.0":
-        return 0
-    of, _, number = (since or "").partition(".")
-    if of != name or not number.isascii() or not number.isdigit() or len(number) > 15:
+def is_cursor(text: str) -> bool:
+    """Whether the text has the form of a cursor, known or not."""
+    return _parsed(text) is not None
+
+
+def _parsed(text: str) -> tuple[str, int, Told | None] | None:
+    """The index, the position, and the last task told of a full digest; None for what is no cursor."""
+    of, *rest = text.split(".", 3)
+    numbers = rest[:2]
+    is_one = of.isalnum() and len(rest) in (1, 3)
+    if not is_one or not all(each.isascii() and each.isdigit() for each in numbers):
         return None
-    return int(number) if gone_from <= int(number) <= newest else None
+    # No index counts up to 16 digits, and Python reads no number of thousands.
+    at, *last = (int(each[:16]) for each in numbers)
+    return of, at, (last[0], rest[2]) if last else None
 
 
-def _full(index: Index, live: list[dict[str, Any]]) -> list[Change]:
+def _start(since: str | None, name: str, newest: int, gone_from: int) -> tuple[int | None, Told | None]:
+    """The position after which changes are asked for, None if the cursor is unknown; and the last task told,
+    if tasks of a full digest are still to be told."""
+    if since == f"{_NONE}.0":
+        return 0, None
+    found = _parsed(since or "")
+    if found is None or found[0] != name or not gone_from <= found[1] <= newest:
+        return None, None
+    return found[1:]
+
+
+def _full(index: Index, rows: list[dict[str, Any]], told: Told | None) -> list[Change]:
+    """These tasks in the order of their last changes, after the last one told."""
     numbers = index.numbers()
-    rows = {row["task_id"]: row for row in [*live, *index.ended(RECENT)]}
-    return sorted((numbers.get(task_id, 0), task_id, row) for task_id, row in rows.items())
+    by_id = {row["task_id"]: row for row in rows}
+    found = sorted((numbers.get(task_id, 0), task_id) for task_id in by_id)
+    return [(at, task_id, by_id[task_id]) for at, task_id in found if told is None or (at, task_id) > told]
 
 
 def _is_asked(row: dict[str, Any], only: Collection[str] | None, wanted: Mapping[str, str] | None) -> bool:
@@ -104,6 +141,7 @@ def _fitted(
     newest: int,
     since: str | None,
     is_known: bool,
+    is_full: bool = False,
 ) -> dict[str, Any]:
     """As many changes as fit, the oldest first: the cursor stands after the last of them."""
     digest: dict[str, Any] = {
@@ -117,13 +155,14 @@ def _fitted(
     }
     if since is not None and not is_known:
         digest["note"] = "unknown cursor: this is a full digest"
-    room = MAX_BYTES - _size(digest) - 1
+    room = MAX_BYTES - _size(digest) - 1 - (_TOLD_BYTES if is_full else 0)
     for at, (_, task_id, row) in enumerate(changes):
         entry = task_id if row is None else _entry(row)
         # A comma and a space, or brackets.
         room -= _size(entry) + 2
         if room < 0 and at:
-            digest["cursor"] = f"{index}.{changes[at - 1][0]}"
+            number, last, _ = changes[at - 1]
+            digest["cursor"] = f"{index}.{newest}.{number}.{last}" if is_full else f"{index}.{number}"
             return digest
         digest["gone" if row is None else "tasks"].append(entry)
         digest["left_out"] -= 1
@@ -154,7 +193,7 @@ def _entry(row: dict[str, Any]) -> dict[str, Any]:
         entry["waits"] = _cut(waits, _REASON_BYTES)
     if concerns := describe.concerns(row):
         entry["concerns"] = _cut(concerns, _REASON_BYTES)
-    if row.get("attempt", 0) > 1:
+    if (row.get("attempt") or 0) > 1:
         entry["attempt"] = row["attempt"]
     return entry
 

@@ -76,4 +76,6 @@ def _agent(name: str, tasks: list[dict[str, Any]]) -> dict[str, Any]:
         "input_tokens": sum(usage["input_tokens"] or 0 for usage in usages),
         "output_tokens": sum(usage["output_tokens"] or 0 for usage in usages),
         "cost_usd": round(sum(costs), 6) if costs else None,
+        "unpriced_calls": sum(usage.get("unpriced_calls") or 0 for usage in usages),
+        "uncounted_takeovers": sum(usage.get("uncounted_takeovers") or 0 for usage in usages),
     }

@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock, paths, spawn
 from holdfast.errors import HoldfastError
+from holdfast.model.record import Record
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
@@ -14,16 +15,12 @@ from holdfast.store import admitted, atomic, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import disk_full, keeper_version
-from holdfast.views.text import describe
+from holdfast.views.text import describe, next_steps, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    #: Level and text.
-    Alert = tuple[str, str]
-
-_REASON_BYTES = 2000
 #: States of started tasks of the queue that use no slot.
 _WITHOUT_SLOT = ("waiting", "interrupted")
 #: Levels of urgency, the most urgent first: broken, and it does not mend itself; a person is asked; to be
@@ -33,6 +30,15 @@ URGENT, QUESTION, NOTE = LEVELS = ("urgent", "question", "note")
 _UNANSWERED_S = 2.0
 #: Longest time a keeper needs from its start to its lock.
 _STARTING_S = 2.0
+
+
+class Alert(Record):
+    """Something to look at."""
+
+    level: str
+    text: str
+    #: What the report calls it, if it is something that needs a person: question, login, held, …
+    kind: str = ""
 
 
 def gather(home: Home) -> dict[str, Any]:
@@ -48,22 +54,28 @@ def gather(home: Home) -> dict[str, Any]:
         alerts += _keeper_alerts(home, queued=counts.get("queued", 0))
     elif (owner := locks.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
         alerts.append(
-            (URGENT, f"the keeper (process {owner.pid}) is stopped by a signal: 'holdfast up' wakes it")
+            Alert(
+                level=URGENT,
+                text=f"the keeper (process {owner.pid}) is stopped by a signal: 'holdfast up' wakes it",
+            )
         )
     if disk := disk_full.shortage(home):
-        alerts.append((URGENT, f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks"))
+        alerts.append(
+            Alert(level=URGENT, text=f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks")
+        )
     if mismatch := keeper_version.mismatch(home):
-        alerts.append((NOTE, f"{mismatch}: {keeper_version.FIX}"))
+        alerts.append(Alert(level=NOTE, text=f"{mismatch}: {keeper_version.FIX}"))
     notices = outbox.status(home)
     alerts += [
-        (URGENT, f"notifications by {rule} fail: {failure.get('error')}")
+        Alert(level=URGENT, text=f"notifications by {rule} fail: {failure.get('error')}")
         for rule, failure in sorted(notices["failing"].items())
     ]
+    alerts += _reply_alerts(home)
     notes = _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
-    alerts += [(NOTE, text) for text in notes]
+    alerts += [Alert(level=NOTE, text=text) for text in notes]
     running = [_running(row) for row in live if describe.group(row) == "working"]
     queue, queue_alerts, slots_used = _queue(home, {row["task_id"]: row["status"] for row in live})
-    alerts = sorted(alerts + queue_alerts, key=lambda alert: LEVELS.index(alert[0]))
+    alerts = sorted(alerts + queue_alerts, key=lambda alert: LEVELS.index(alert.level))
     return {
         "schema": "holdfast.status/1",
         "home": home.path,
@@ -77,8 +89,8 @@ def gather(home: Home) -> dict[str, Any]:
         "keeper_starts": [clock.iso(at) for at in spawn.keeper_starts(home)],
         "outbox": notices,
         "queue": queue,
-        "attention": [text for _, text in alerts],
-        "alerts": [{"level": level, "text": text} for level, text in alerts],
+        "attention": [alert.text for alert in alerts],
+        "alerts": [alert.to_json() for alert in alerts],
     }
 
 
@@ -139,9 +151,10 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
     lines: list[Alert] = []
     if row["status"] == UNREADABLE:
         text = f"{row['task_id']} cannot be read: {row['status_reason']}; see 'holdfast doctor'"
-        lines.append((URGENT, text))
+        lines.append(Alert(level=URGENT, text=text, kind=UNREADABLE))
     if row["status"] == "interrupted":
-        lines.append((QUESTION, describe.interruption(row, "waits for a person")))
+        text = describe.interruption(row, "waits for a person")
+        lines.append(Alert(level=QUESTION, text=text, kind=next_steps.need(packet)))
     for name in requests[:1]:
         try:
             age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime
@@ -151,18 +164,18 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
             text = (
                 f"the runner of {row['task_id']} has not answered a request for {clock.duration_text(age_s)}"
             )
-            lines.append((URGENT, text))
+            lines.append(Alert(level=URGENT, text=text))
     if row["finished_at"] is None and not admitted.is_admitted(packet):
         text = (
             f"{row['task_id']} was not created by a command in this home, so the keeper does not run it: "
             f"'holdfast resume {row['task_id']}' does, 'holdfast rm --force {row['task_id']}' removes it"
         )
-        lines.append((URGENT, text))
+        lines.append(Alert(level=URGENT, text=text))
     elif row["runner_gone"]:
         text = f"{row['task_id']} is {row['status']} but has no runner: 'holdfast up' starts one"
-        lines.append((URGENT, text))
+        lines.append(Alert(level=URGENT, text=text))
     elif row["status"] == "running" and not requests and load.is_unresponsive(packet):
-        lines.append((URGENT, f"the runner of {row['task_id']} does not respond"))
+        lines.append(Alert(level=URGENT, text=f"the runner of {row['task_id']} does not respond"))
     return lines
 
 
@@ -170,11 +183,28 @@ def _keeper_alerts(home: Home, *, queued: int) -> list[Alert]:
     """What is wrong while no keeper is running."""
     failures = spawn.keeper_failures(home)
     if failures >= spawn.FAILURES_SHOWN:
-        return [(URGENT, f"{failures} keepers in a row died before they had worked: see {home.keeper_log}")]
+        return [
+            Alert(
+                level=URGENT,
+                text=f"{failures} keepers in a row died before they had worked: see {home.keeper_log}",
+            )
+        ]
     if queued and not os.path.exists(home.down) and not is_starting(home):
         tasks = "1 task is" if queued == 1 else f"{queued} tasks are"
-        return [(URGENT, f"{tasks} queued but no keeper is running: 'holdfast up' starts it")]
+        return [Alert(level=URGENT, text=f"{tasks} queued but no keeper is running: 'holdfast up' starts it")]
     return []
+
+
+def _reply_alerts(home: Home) -> list[Alert]:
+    """Servers on which replies to notices cannot be read."""
+    if not os.path.isdir(home.replies):
+        return []
+    from holdfast.notify import replies  # only if there are notices with buttons
+
+    return [
+        Alert(level=URGENT, text=f"replies on {server} cannot be read: {error}")
+        for server, error in replies.failing(home).items()
+    ]
 
 
 def _settings_attention(home: Home, *, has_keeper: bool) -> list[str]:
@@ -232,7 +262,11 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
             items, paused = queue.items(), queue.paused()
         loop: dict[str, Any] = atomic.read_json(home.loop) or {}
     except HoldfastError as error:
-        return {"states": {}, "paused": [], "loop": {}}, [(URGENT, f"the queue is unreadable: {error}")], 0
+        return (
+            {"states": {}, "paused": [], "loop": {}},
+            [Alert(level=URGENT, text=f"the queue is unreadable: {error}")],
+            0,
+        )
     states: dict[str, int] = {}
     alerts: list[Alert] = []
     slots_used = 0
@@ -247,15 +281,12 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
         if item.state in ("held", "poison"):
             task = {"task_id": item.task_id, "status": "queued"}
             (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
-            alerts.append((QUESTION, f"{item.task_id} is {item.state}: {item.reason}; {retry.as_hint()}"))
+            text = f"{item.task_id} is {item.state}: {item.reason}; {retry.as_hint()}"
+            alerts.append(Alert(level=QUESTION, text=text, kind="held"))
     if without_item:
         states["queued"] = states.get("queued", 0) + len(without_item)
     if loop.get("short_of") and "queued" in states:
-        alerts.append((NOTE, str(loop["short_of"])))
-    question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
-    if question is not None:
-        text = (
-            f"the queue waits for a person: {describe.one_line(question)}; 'holdfast queue resume' continues"
-        )
-        alerts.append((URGENT, text))
+        alerts.append(Alert(level=NOTE, text=str(loop["short_of"])))
+    if (question := queue_reason.question_of(home)) is not None:
+        alerts.append(Alert(level=URGENT, text=question, kind="stopped"))
     return {"states": states, "paused": paused, "loop": loop}, alerts, slots_used

@@ -7,23 +7,22 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.queue import schedule
-from holdfast.queue.engine import ALL
 from holdfast.queue.local import LocalQueue
-from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.facts import task_list
-from holdfast.views.text import describe, home_down, queue_reason
+from holdfast.views.text import queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from holdfast.queue.engine import Item
+
 #: Items that are listed; the rest is counted.
 MAX_ITEMS = 500
 #: Steps of the series of waiting tasks, newest.
 MAX_STEPS = 1000
-_REASON_BYTES = 4096
 
 
 def gather(home: Home, *, since_s: float) -> dict[str, Any]:
@@ -36,11 +35,12 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     except HoldfastError as error:
         schedules, problem = [], problem or str(error)
     shown = [
-        {**item, "task_name": names.get(item["task_id"], ""), "waits": why} for item, why in items[:MAX_ITEMS]
+        {**item.to_json(), "task_name": names.get(item.task_id, ""), "waits": why}
+        for item, why in items[:MAX_ITEMS]
     ]
     counts: dict[str, int] = {}
     for item, _ in items:
-        counts[item["state"]] = counts.get(item["state"], 0) + 1
+        counts[item.state] = counts.get(item.state, 0) + 1
     return {
         "at": clock.iso_now(),
         "items": shown,
@@ -48,36 +48,24 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
         "counts": counts,
         "paused": paused,
         "schedules": schedules,
-        "obstacles": [*([problem] if problem else []), *_obstacles(home, paused, has_items=bool(items))],
+        "obstacles": [
+            *([problem] if problem else []),
+            *queue_reason.obstacles(home, [item for item, _ in items], paused),
+        ],
         "waiting": waiting(rows, clock.iso(clock.now() - since_s)),
     }
 
 
-def _items(home: Home) -> tuple[list[tuple[dict[str, Any], str]], list[str], str]:
+def _items(home: Home) -> tuple[list[tuple[Item, str]], list[str], str]:
     """Items with what each waits for, the paused pools, and what is wrong with the queue."""
     if not os.path.exists(home.queue):
         return [], [], ""
     try:
         with LocalQueue(home, reads_only=True) as queue:
             paused = queue.paused()
-            return [(item.to_json(), queue_reason.reason(item, paused)) for item in queue.items()], paused, ""
+            return [(item, queue_reason.reason(item, paused)) for item in queue.items()], paused, ""
     except HoldfastError as error:
         return [], [], str(error)
-
-
-def _obstacles(home: Home, paused: list[str], *, has_items: bool) -> list[str]:
-    """Sentences about what keeps the whole queue from going on."""
-    found: list[str] = []
-    if paused:
-        found.append("the queue is paused" if ALL in paused else f"paused: {', '.join(paused)}")
-    question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
-    if question is not None:
-        found.append(f"the queue waits for a person: {describe.one_line(question)}")
-    if has_items and os.path.exists(home.down):
-        found.append(home_down.QUEUE_WAITS)
-    elif has_items and (reason := queue_reason.keeper_reason(home)):
-        found.append(reason)
-    return found
 
 
 def waiting(rows: Iterable[dict[str, Any]], since: str) -> list[dict[str, Any]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics as statistics
+from holdfast.model import next_action, timeline
+from holdfast.model.next_action import Step
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, metrics
@@ -35,6 +38,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     ended = _ended_since(home, [*rows, *task_list.archived(home, state=None)], clock.iso(since), now)
     # What was archived was dealt with.
     present = {row["task_id"] for row in rows}
+    interrupts, takeovers = _people(home, tasks, clock.iso(since))
     return {
         "schema": SCHEMA,
         "at": clock.iso(now),
@@ -43,7 +47,8 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
         "keeper": status["keeper"],
         "down": status["down"],
         "counts": status["counts"],
-        "attention": status["attention"],
+        # The others are in `needs`.
+        "attention": [alert["text"] for alert in status["alerts"] if not alert["kind"]],
         "queue": (queue := _queue(home, rows)),
         "active": [
             _active(home, row, now)
@@ -55,7 +60,8 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
             *_needs(home, rows, [row for row in ended if row["task_id"] in present], now),
         ],
         "ended": ended,
-        "interrupts": _interrupts(home, tasks, clock.iso(since)),
+        "interrupts": interrupts,
+        "takeovers": takeovers,
         "statistics": statistics.of_home(tasks, now, since=since),
         "statistics_of_all": everything["home"],
     }
@@ -71,36 +77,45 @@ def _needs(
         if row["status"] == Status.INTERRUPTED:
             interrupt: dict[str, Any] = row.get("interrupt") or {}
             action = _action(home, row)
-            kind = "approval" if interrupt.get("approval") else "question"
-            if action is not None and action.name == "login":
-                kind = "login"
+            kind = next_action.need(action.name) if action is not None else "question"
             text = interrupt.get("reason") or row["status_reason"] or ""
             found.append(_need(row["task_id"], kind, text, _first(action)))
         elif row["status"] == UNREADABLE:
-            found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", "holdfast doctor"))
+            found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", _DOCTOR))
         elif row["status"] == Status.WAITING:
             until = row["wake_at"]
-            found.append(_need(row["task_id"], "limit", row["status_reason"] or "", "", until=until))
+            found.append(_need(row["task_id"], "limit", row["status_reason"] or "", None, until=until))
     for row in ended:
         if row["status"] in (Status.FAILED, Status.ABANDONED, Status.TIMEOUT):
-            found.append(_need(row["task_id"], row["status"], row["reason"] or "", row["next"]))
+            found.append(_need(row["task_id"], row["status"], row["reason"] or "", _step(row)))
         elif row["denied"]:
-            found.append(_need(row["task_id"], "denied", row["concerns"], row["next"]))
+            found.append(_need(row["task_id"], "denied", row["concerns"], _step(row)))
         elif row["concerns"]:
-            found.append(_need(row["task_id"], "objections", row["concerns"], row["next"]))
+            kind = "budget" if row["over_budget"] else "objections"
+            found.append(_need(row["task_id"], kind, row["concerns"], _step(row)))
     return sorted(found, key=lambda need: _URGENCY.index(need["kind"]))
 
 
 def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A queue that waits for a person, and tasks in it that do not start by themselves."""
     reason = atomic.read_small(home.interrupt_request, _REASON_BYTES)
-    found = [_need("", "stopped", describe.one_line(reason), "holdfast queue resume")] if reason else []
+    found = [_need("", "stopped", describe.one_line(reason), _RESUME_QUEUE)] if reason else []
     held = [row for row in queue if row["state"] in ("held", "poison")]
-    return found + [
-        _need(row["task_id"], "held", row["reason"], f"holdfast queue retry {row['task_id']}") for row in held
-    ]
+    return found + [_need(row["task_id"], "held", row["reason"], _run_anyway(row["task_id"])) for row in held]
 
 
+def _run_anyway(task_id: str) -> Step:
+    task = {"task_id": task_id, "status": "queued"}
+    return next_action.for_manifest(task, queue_state="held").steps[0]
+
+
+def _step(row: dict[str, Any]) -> Step | None:
+    """What to do about a task that has ended."""
+    return Step(command=row["next"], does=row["does"]) if row["next"] else None
+
+
+_DOCTOR = Step(command="holdfast doctor", does="see what is wrong")
+_RESUME_QUEUE = Step(command=queue_reason.RESUME, does="start queued tasks again")
 #: How much of the queue's question is shown.
 _REASON_BYTES = 2000
 #: Kinds of needs of tasks, the most urgent first.
@@ -108,6 +123,10 @@ _URGENCY = (
     "question",
     "approval",
     "login",
+    "budget",
+    "time",
+    "failure",
+    "stopped",
     UNREADABLE,
     "failed",
     "abandoned",
@@ -118,8 +137,11 @@ _URGENCY = (
 )
 
 
-def _need(task_id: str, kind: str, text: str, command: str, *, until: str | None = None) -> dict[str, Any]:
-    return {"task_id": task_id, "kind": kind, "text": text, "next": command, "until": until}
+def _need(
+    task_id: str, kind: str, text: str, step: Step | None, *, until: str | None = None
+) -> dict[str, Any]:
+    command, does = (step.command, step.does) if step is not None else ("", "")
+    return {"task_id": task_id, "kind": kind, "text": text, "next": command, "does": does, "until": until}
 
 
 def _action(home: Home, row: dict[str, Any]) -> NextAction | None:
@@ -131,9 +153,9 @@ def _action(home: Home, row: dict[str, Any]) -> NextAction | None:
         return None
 
 
-def _first(action: NextAction | None) -> str:
-    """The command to type next; empty if there is none."""
-    return action.choices[0].command if action is not None and action.choices else ""
+def _first(action: NextAction | None) -> Step | None:
+    """The command to type next; None if there is none."""
+    return action.choices[0] if action is not None and action.choices else None
 
 
 def _workspace(packet: Packet) -> str:
@@ -203,7 +225,7 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
 
 def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
     packet = load.wherever(home.packet(row["task_id"]))
-    has_branch = os.path.exists(packet.worktree)
+    has_branch, step = os.path.exists(packet.worktree), _first(_action(home, row))
     usage: dict[str, Any] = row.get("usage") or {}
     return {
         "task_id": row["task_id"],
@@ -212,15 +234,29 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "reason": row["status_reason"],
         "concerns": describe.concerns(row),
         "denied": row.get("denied") or [],
+        "over_budget": row.get("over_budget"),
+        "accepted": _accepted(row),
+        "applied": next_action.applied_words(row),
         "finished_at": row["finished_at"],
         "took_s": round(describe.elapsed_s(row, now), 3),
+        "waited_s": row.get("waited_s"),
+        "repairs": len(row.get("repairs") or ()),
+        "retries": row.get("total_retries") or 0,
         "cost_usd": usage.get("cost_usd"),
         "unpriced_calls": usage.get("unpriced_calls") or 0,
         "last_words": describe.last_words(row, tail.last_line(packet.output_log)),
         "branch": f"holdfast/{row['task_id']}" if has_branch else None,
         "diffstat": _diffstat(packet) if has_branch else None,
-        "next": _first(_action(home, row)),
+        "next": step.command if step is not None else "",
+        "does": step.does if step is not None else "",
     }
+
+
+def _accepted(row: dict[str, Any]) -> str:
+    """What its acceptance commands prove about a completed task; empty if it had none."""
+    if describe.has_passed_before(row):
+        return describe.PASSED_BEFORE
+    return "accepted" if row.get("accept") and row["status"] == Status.COMPLETED else ""
 
 
 def _diffstat(packet: Packet) -> str | None:
@@ -238,23 +274,30 @@ def _diffstat(packet: Packet) -> str | None:
     return lines[-1].decode("utf-8", "replace").strip() if lines else "no changes"
 
 
-def _interrupts(home: Home, tasks: list[dict[str, Any]], since: str) -> list[dict[str, Any]]:
-    """All interrupts since then, oldest first, with the time each was resolved."""
+def _people(
+    home: Home, tasks: list[dict[str, Any]], since: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Interrupts and takeovers since then, oldest first, with the time each was resolved or ended."""
     interrupts: list[dict[str, Any]] = []
+    takeovers: list[dict[str, Any]] = []
     for task in tasks:
+        # A task that is taken over is interrupted.
         if not task["interrupts"] or (task["finished_at"] or since) < since:
             continue
         try:
             packet = load.find(home, task["task_id"], archived=True)
         except HoldfastError:
             continue
-        interrupts += [interrupt for interrupt in _interrupts_of(packet) if interrupt["at"] >= since]
-    return sorted(interrupts, key=lambda interrupt: interrupt["at"])
+        lines = list(events.EventReader(packet).new())
+        interrupts += [each for each in _interrupts_of(packet, lines) if each["at"] >= since]
+        takeovers += [each for each in _takeovers_of(packet, lines) if (each["ended_at"] or since) >= since]
+    by_time = operator.itemgetter("at")
+    return sorted(interrupts, key=by_time), sorted(takeovers, key=by_time)
 
 
-def _interrupts_of(packet: Packet) -> list[dict[str, Any]]:
+def _interrupts_of(packet: Packet, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     interrupts: list[dict[str, Any]] = []
-    for line in events.EventReader(packet).new():
+    for line in lines:
         if line.get("type") not in ("task.moved", "run.opened"):
             continue
         if line.get("new") == "interrupted":
@@ -272,3 +315,21 @@ def _interrupts_of(packet: Packet) -> list[dict[str, Any]]:
             interrupts[-1]["resolved_at"] = str(line["at"])
             interrupts[-1]["answer"] = line.get("answer")
     return interrupts
+
+
+def _takeovers_of(packet: Packet, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Who had the session of its agent, until when, and what that changed."""
+    return [
+        {
+            "at": span["begin"],
+            "task_id": packet.task_id,
+            "stage": span["stage"],
+            "agent": span["agent"],
+            "by": span["by"],
+            "ended_at": span["end"],
+            "how": span.get("outcome"),
+            "files": span.get("files") or 0,
+        }
+        for span in timeline.of(lines).spans
+        if span["kind"] == "takeover"
+    ]

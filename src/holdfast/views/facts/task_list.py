@@ -7,11 +7,13 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.status import ENDS, Status
+from holdfast.packet import runner_gone
+from holdfast.packet.runner_gone import NEEDS_NONE
 from holdfast.store import lock as locks
 from holdfast.store import tail
 from holdfast.store.index import Index
 from holdfast.store.index_rows import read_row
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, runner_lock_in
 from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
@@ -22,21 +24,23 @@ if TYPE_CHECKING:
 RECENT = 20
 
 
-def tasks(home: Home, *, everything: bool, state: str | None) -> list[dict[str, Any]]:
-    """Tasks that have not ended and the most recently ended ones; all with `everything` or in one `state`."""
+def tasks(home: Home, *, everything: bool, state: str | None, is_brief: bool = False) -> list[dict[str, Any]]:
+    """Tasks that have not ended and the most recently ended ones; all with `everything` or in one `state`.
+
+    With `is_brief`, those that have not ended have only what a table shows.
+    """
     if not os.path.isdir(home.tasks):
         return []
     index = Index(home)
     try:
-        live = index.live()
+        live = index.brief() if is_brief else index.live()
         ended = index.ended(None if everything or state is not None else RECENT)
     finally:
         index.close()
     # A task may have ended between the two queries: the later answer wins.
     rows = list({row["task_id"]: row for row in [*live, *ended]}.values())
     rows = _newest_first(rows, state)
-    for row in rows:
-        row["runner_gone"] = row["status"] not in ENDS and _is_runner_gone(home, row)
+    _mark_lost(home, rows)
     return rows
 
 
@@ -45,55 +49,87 @@ def one(home: Home, task_id: str) -> dict[str, Any]:
     found = read_row(home, task_id)
     if found is None:
         raise NotFound(f"there is no task {task_id}")
-    row = found[0]
-    row["runner_gone"] = row["status"] not in ENDS and _is_runner_gone(home, row)
-    return row
+    _mark_lost(home, [found[0]])
+    return found[0]
 
 
 #: What a view that shows many tasks needs of each.
 _SHOWN = (
     "task_id", "task_name", "status", "agent", "stage", "stages", "project_dir", "started_at", "begun_at",
-    "finished_at", "asked_s", "wake_at", "usage", "progress", "labels", "runner_gone",
+    "finished_at", "asked_s", "wake_at", "usage", "progress", "labels", "runner_gone", "queue",
 )  # fmt: skip
 _LINE_CHARS = 300
 
 
 def shown(home: Home, row: dict[str, Any]) -> dict[str, Any]:
-    """A row for a list in a view that does not know the texts: with state, group, note and last line."""
+    """A row for a list in a view that does not know the texts: with state, group, note and last line. What
+    is null is left out."""
     now = clock.now()
     interrupt: dict[str, Any] = row.get("interrupt") or {}
     return {
-        **{name: row.get(name) for name in _SHOWN},
+        **{name: value for name in _SHOWN if (value := row.get(name)) is not None},
         "state": describe.state(row),
         "group": describe.group(row),
         "elapsed_s": round(describe.elapsed_s(row, now), 3),
-        "is_counting": row["status"] not in (*ENDS, Status.QUEUED, Status.INTERRUPTED),
+        "is_counting": row["status"] not in (*ENDS, Status.QUEUED, Status.WAITING, Status.INTERRUPTED),
         "is_approval": bool(interrupt.get("approval")),
         "note": note(row),
         "last_line": last_line(home.output_log_of(row["task_id"]), row, now)[:_LINE_CHARS],
     }
 
 
-def last_line(output_log: str, row: dict[str, Any], now: float) -> str:
-    """The question of a task that waits for a person, why and until when one waits, the agent's last words
-    after its end, and otherwise the last line of output. Only that one reads a file."""
+#: States in which the log is not the best answer.
+_TOLD_BY_ROW = frozenset({Status.QUEUED, Status.WAITING, Status.INTERRUPTED, *ENDS})
+
+
+def last_line(output_log: str, row: dict[str, Any], now: float, folder: int | None = None) -> str:
+    """The question of a task that waits for a person, why and until when one waits or is queued, the agent's
+    last words after its end or why it failed, and otherwise the last line of output. Only that one reads a
+    file.
+
+    The path of the log may be relative to an open folder.
+    """
     status = row["status"]
+    if status not in _TOLD_BY_ROW:
+        return describe.with_step(row, tail.last_line(output_log, folder))
     if status == Status.QUEUED:
-        return ""
+        return _why_queued(row)
     if status == Status.WAITING and row.get("wake_at"):
-        return f"until {amounts.minute(row['wake_at'])}: {describe.reason(row, now)}"
+        return f"until {amounts.hour(row['wake_at'])}: {describe.reason(row, now)}"
     if status == Status.INTERRUPTED and (interrupt := row.get("interrupt")):
         return str(interrupt.get("reason") or "")
     if status in ENDS:
-        said = row.get("last_words") or describe.last_words(row, tail.last_line(output_log))
-        return said or ("" if status == Status.COMPLETED else row["status_reason"] or "")
-    return describe.with_step(row, tail.last_line(output_log))
+        is_agent = row.get("last_words") or row["agent"] != "command"
+        if is_agent and status != Status.COMPLETED and row["status_reason"]:
+            return row["status_reason"]  # what an agent said before it failed explains less
+        said = row.get("last_words") or describe.last_words(row, tail.last_line(output_log, folder))
+        return describe.without_headings(said) or (
+            "" if status == Status.COMPLETED else row["status_reason"] or ""
+        )
+    return describe.with_step(row, tail.last_line(output_log, folder))
+
+
+#: What `note` tells of, besides a runner that is gone.
+_NOTED = ("waiting_for", "concerns", "denied", "applied", "denied_readers", "over_budget")
+
+
+def _why_queued(row: dict[str, Any]) -> str:
+    """Why it has not started, if its place in the queue is known (`queue_places`)."""
+    place: dict[str, Any] = row.get("queue") or {}
+    if not describe.is_held(row):
+        return str(place.get("waits") or "")
+    from holdfast.model import next_action  # few tasks are held
+
+    (retry,) = next_action.for_manifest(row, queue_state=place["state"]).steps
+    return f"{place['waits']}; {retry.as_hint()}"
 
 
 def note(row: dict[str, Any]) -> str:
     """`[no runner] `, what the task waits for or what reviewers object to, before its last line."""
     if row["runner_gone"]:
         return "[no runner] "
+    if not any(map(row.get, _NOTED)) and not describe.has_passed_before(row):
+        return ""  # most tasks
     told = (describe.concerns(row), describe.remarks(row))
     found = describe.waiting_for(row) or "; ".join(part for part in told if part)
     return f"[{found}] " if found else ""
@@ -118,12 +154,16 @@ def _newest_first(rows: list[dict[str, Any]], state: str | None) -> list[dict[st
     return sorted(rows, key=lambda row: (row["started_at"] or "", row["task_id"]), reverse=True)
 
 
-def _is_runner_gone(home: Home, row: dict[str, Any]) -> bool | None:
-    from holdfast.packet import runner_gone  # only for tasks that have not ended
-
-    try:
-        if locks.is_held(home.runner_lock_of(row["task_id"])):
-            return False
-    except HoldfastError:
-        pass  # asked again below
-    return runner_gone.for_display(home.packet(row["task_id"]), row["status"])
+def _mark_lost(home: Home, rows: list[dict[str, Any]]) -> None:
+    """Set `runner_gone`: whether a task should have a runner and has none; None if that is unknown."""
+    need_one: list[dict[str, Any]] = []
+    for row in rows:
+        row["runner_gone"] = False
+        if row["status"] not in NEEDS_NONE:
+            need_one.append(row)
+    held = locks.held_among(home.tasks, [runner_lock_in(row["task_id"]) for row in need_one])
+    if len(held) == len(need_one):
+        return
+    for row in need_one:
+        if runner_lock_in(row["task_id"]) not in held:
+            row["runner_gone"] = runner_gone.for_display(home.packet(row["task_id"]), row["status"])

@@ -154,7 +154,7 @@ class _Server:
         except BrokenPipeError:
             raise
         except Exception as error:  # a bug, or the machine: the client is told, and the server goes on
-            self._fail(request_id, RpcError(protocol.INTERNAL, f"{type(error).__name__}: {error}"))
+            self._fail(request_id, _internal(error))
 
     def _answer(self, method: str, params: dict[str, Any], request_id: str | int) -> dict[str, Any] | None:
         """The result; None if it comes later. Raises RpcError."""
@@ -215,6 +215,10 @@ class _Server:
             if isinstance(error, BrokenPipeError):
                 raise
             result = tools.failed(error)
+        except Exception as error:  # as in `_take`; it would be met again at every look
+            self._cancel(request_id)
+            self._fail(request_id, _internal(error))
+            return
         self._cancel(request_id)
         if wait.carries_version:
             result = protocol.with_version_fields(result, "tools/call", _SERVER)
@@ -224,3 +228,7 @@ class _Server:
         """Forget a call that waits. Any other has been answered."""
         if isinstance(request_id, (str, int)) and request_id in self._waits:
             self._waits.pop(request_id).close()
+
+
+def _internal(error: Exception) -> RpcError:
+    return RpcError(protocol.INTERNAL, f"{type(error).__name__}: {error}")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.store.layout import Packet
+    from holdfast.views.create.new_task import Talk
+    from holdfast.views.create.options import TaskOptions
 
 #: Size of a text of `show`, unless another is asked for.
 _SHOWN_BYTES, _MAX_BYTES = 8192, 65536
@@ -107,6 +109,8 @@ def _start(arguments: dict[str, Any]) -> dict[str, Any]:
         if name in arguments:
             options[name] = tuple(arguments[name])
     options["label"] = tuple(f"{key}={value}" for key, value in arguments.get("labels", {}).items())
+    if arguments.get("split"):
+        return {**_state(_fan_out(arguments, TaskOptions(**options), notes.append)), "notes": notes}
     packet = start.submit(
         TaskOptions(**options),
         priority=arguments.get("priority"),
@@ -115,6 +119,20 @@ def _start(arguments: dict[str, Any]) -> dict[str, Any]:
         talk=notes.append,
     )
     return {**_state(packet), "notes": notes}
+
+
+def _fan_out(arguments: dict[str, Any], options: TaskOptions, talk: Talk) -> Packet:
+    """An agent splits the prompt into items, which become tasks, and their work is merged."""
+    from holdfast.model.work_plan import Plan
+    from holdfast.views.create import fan_out
+
+    wrong = [name for name in ("command", "packet", "after") if arguments.get(name)]
+    if wrong or not arguments.get("prompt"):
+        raise UsageError(
+            f"start: split and {wrong[0]} exclude each other" if wrong else "start: split needs a prompt"
+        )
+    goal, priority = arguments["prompt"], arguments.get("priority")
+    return fan_out.begin(Plan(), options, ask=goal, priority=priority, talk=talk)
 
 
 def _digest(arguments: dict[str, Any]) -> dict[str, Any]:

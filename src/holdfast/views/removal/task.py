@@ -92,7 +92,8 @@ def _forget_session(home: Home, agent: str, session_id: str, *, is_own: bool) ->
         # The id comes from an agent's output, so it may be anything, even "..".
         if is_own and agent == "scripted" and ids.is_safe_name(session_id):
             memory = os.path.join(home.scripted_agent, session_id)
-            if os.path.isdir(memory) and not _is_session_used(home, session_id):
+            is_ours = os.path.isdir(memory) and not os.path.islink(home.scripted_agent)
+            if is_ours and not _is_session_used(home, session_id):
                 remove_tree(memory)
     finally:
         lock.release()

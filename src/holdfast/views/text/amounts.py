@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.units import plural as plural
+from holdfast.units import short as short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-def short(count: float) -> str:
-    """`950`, `12.3k`, `4.5M`."""
-    if count < 1000:
-        return str(int(count))
-    if count < 999_950:
-        return f"{count / 1000:.1f}k"
-    return f"{count / 1_000_000:.1f}M"
 
 
 def size(count_bytes: int) -> str:
@@ -33,16 +25,33 @@ def minute(at: str) -> str:
     return clock.local(at, "%Y-%m-%d %H:%M %Z")
 
 
+def hour(at: str) -> str:
+    """`13:00`, from an ISO time that is less than a day away; else as `minute`."""
+    try:
+        is_near = abs(clock.parse_iso(at) - clock.now()) < _NEAR_S
+    except ValueError:
+        return at
+    return clock.local(at, "%H:%M") if is_near else minute(at)
+
+
+#: A time that is not further away needs no date: its hour comes once.
+_NEAR_S = 20 * 3600.0
+
+
 def second(at: str) -> str:
     """`2026-01-31 13:00:07 CET`, from an ISO time: in the local time zone."""
     return clock.local(at, "%Y-%m-%d %H:%M:%S %Z")
 
 
 def tokens(manifest: dict[str, Any]) -> str:
-    """`12.3k`; empty if the agent reported none."""
+    """`12.3k`, or `at least 12.3k` if a takeover is not in it; empty if the agent reported none."""
     usage: dict[str, Any] = manifest.get("usage") or {}
     count = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
-    return short(count) if count else ""
+    return f"{_at_least(usage)}{short(count)}" if count else ""
+
+
+def _at_least(usage: dict[str, Any]) -> str:
+    return "at least " if usage.get("uncounted_takeovers") else ""
 
 
 def cost(manifest: dict[str, Any]) -> str:
@@ -63,7 +72,8 @@ def usage(reported: dict[str, Any] | None) -> str:
     reported = reported or {}
     count_in, count_out = reported.get("input_tokens") or 0, reported.get("output_tokens") or 0
     is_known = bool(count_in or count_out)
-    count = f"{short(count_in)} tokens in, {short(count_out)} out" if is_known else "tokens unknown"
+    known_tokens = f"{_at_least(reported)}{short(count_in)} tokens in, {short(count_out)} out"
+    count = known_tokens if is_known else "tokens unknown"
     # A sum over many tasks is not their cost if some reported nothing, or not everything.
     silent = reported.get("cost_unknown_of")
     is_partial = bool(silent or reported.get("unpriced_calls"))

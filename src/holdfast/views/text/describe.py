@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model import concerns as objections
+from holdfast.model.elapsed import began_at
+from holdfast.model.elapsed import elapsed_s as elapsed_s
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import DOWN_COMMAND, ENDS, Status
 from holdfast.views.text import amounts
@@ -12,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: Shorter waits are not named.
+_LEAST_WAIT_S = 1.0
 #: The length to which `one_line` cuts.
 _ONE_LINE_CHARS = 300
 
@@ -24,8 +27,11 @@ def one_line(raw: bytes) -> str:
 
 
 def state(manifest: dict[str, Any]) -> str:
-    """The state of a task for people: `stopping` while its agent is being stopped."""
-    return "stopping" if manifest.get("stopping") else str(manifest["status"])
+    """The state of a task for people: `stopping` while its agent is being stopped, `held` if the queue does
+    not start it by itself."""
+    if manifest.get("stopping"):
+        return "stopping"
+    return _queue_state(manifest) or str(manifest["status"])
 
 
 #: Groups of tasks in a list, in this order.
@@ -37,24 +43,43 @@ def group(manifest: dict[str, Any]) -> str:
     status = manifest["status"]
     if status in ENDS:
         return "ended"
-    if status in (Status.INTERRUPTED, UNREADABLE):
+    if status in (Status.INTERRUPTED, UNREADABLE) or (status == Status.QUEUED and is_held(manifest)):
         return "needs you"
     return str(status) if status in (Status.WAITING, Status.QUEUED) else "working"
 
 
-def elapsed_s(manifest: dict[str, Any], now: float) -> float:
-    """Seconds from the start of the task to its end, or to now, without time in the queue and time that it
-    waited for people.
-    """
-    begun, ended = manifest.get("begun_at"), manifest.get("finished_at")
-    has_never_run = not manifest.get("attempt") and manifest["status"] in ENDS
-    if begun is None and (has_never_run or manifest["status"] == Status.QUEUED):
-        return 0.0
-    asked_s = manifest.get("asked_s") or 0.0
-    if interrupt := manifest.get("interrupt"):
-        asked_s += max(0.0, now - clock.parse_iso(interrupt["timestamp"]))
-    until = clock.parse_iso(ended) if ended else now
-    return max(0.0, until - clock.parse_iso(begun or manifest["started_at"]) - asked_s)
+def is_held(row: dict[str, Any]) -> bool:
+    """Whether only a person can let a queued task start, according to its place in the queue."""
+    return _queue_state(row) in ("held", "poison")
+
+
+def _queue_state(row: dict[str, Any]) -> str:
+    """The state of its item, if its place is known (`queue_places`)."""
+    place: dict[str, Any] | None = row.get("queue")
+    return place["state"] if place else ""
+
+
+def took(manifest: dict[str, Any], now: float) -> str:
+    """`took 3m20s, waited 1h02m, 20m00s for a person`: the time of its last run, and its waits."""
+    waited_s, asked_s = manifest.get("waited_s") or 0.0, manifest.get("asked_s") or 0.0
+    waits = [f"waited {clock.duration_text(waited_s)}"] if waited_s >= _LEAST_WAIT_S else []
+    if asked_s >= _LEAST_WAIT_S:
+        waits.append(f"{'' if waits else 'waited '}{clock.duration_text(asked_s)} for a person")
+    return ", ".join([f"took {clock.duration_text(elapsed_s(manifest, now))}", *waits])
+
+
+def starts(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """When it was created, and when its last run started: one line if that is the same."""
+    created, started = manifest["started_at"], began_at(manifest)
+    if started == created:
+        return [("started", created)]
+    return [("created", created), *([("started", started)] if started else [])]
+
+
+def repairs(manifest: dict[str, Any]) -> str:
+    """`after 2 repairs`; empty if a gate never sent its work back."""
+    count = len(manifest.get("repairs") or ())
+    return f"after {amounts.plural(count, 'repair')}" if count else ""
 
 
 def in_state_s(manifest: dict[str, Any], now: float) -> float:
@@ -73,6 +98,8 @@ def agent_step(manifest: dict[str, Any]) -> str:
 
 def with_step(manifest: dict[str, Any], line: str) -> str:
     """`[3/10 writing the tests] ok`: the agent's step and a line of output, unless they are the same."""
+    if not manifest.get("progress"):
+        return line
     step = f"[{agent_step(manifest)}]"
     return line if step in ("[]", line) else f"{step} {line}".rstrip()
 
@@ -110,6 +137,13 @@ def answer(event: dict[str, Any]) -> str:
     return f"; answer: {event['answer']}" if event.get("answer") else ""
 
 
+def without_headings(text: str) -> str:
+    """A report in one line, without the signs that begin its headings."""
+    if "#" not in text:
+        return text
+    return " ".join(word for word in text.split(" ") if word.strip("#") or not word)
+
+
 def last_words(manifest: dict[str, Any], line: str) -> str:
     """The agent's last words, else the last line of output, unless that only repeats the result."""
     return manifest.get("last_words") or ("" if line.startswith(("[result: ", "[session ")) else line)
@@ -128,20 +162,37 @@ def exit_status(manifest: dict[str, Any]) -> list[str]:
 def concerns(manifest: dict[str, Any]) -> str:
     """`tools denied: Bash (--permissions full allows more); codex_review: 1 blocker`: what a person should
     know about a completed task."""
-    objected = objections.all_as_text(manifest.get("concerns") or ())
+    objected = ""
+    if manifest.get("concerns"):
+        from holdfast.model import concerns as objections  # few tasks have any
+
+        objected = objections.all_as_text(manifest["concerns"])
     denied: list[dict[str, str]] = manifest.get("denied") or []
-    if not denied or manifest["status"] != Status.COMPLETED:
-        return objected
-    allow, tools = denied[0]["allow"], denied[0].get("tools") or ""
-    told = f"tools denied: {tools}" if tools else "tools denied"
-    told += f" (--permissions {allow} allows more)" if allow else ""
-    return f"{told}; {objected}" if objected else told
+    found: list[str] = []
+    if denied and manifest["status"] == Status.COMPLETED:
+        allow, tools = denied[0]["allow"], denied[0].get("tools") or ""
+        more = f" (--permissions {allow} allows more)" if allow else ""
+        found.append((f"tools denied: {tools}" if tools else "tools denied") + more)
+    if manifest.get("over_budget"):
+        found.append(f"over budget: {manifest['over_budget']}")
+    return "; ".join([*found, objected] if objected else found)
+
+
+#: About acceptance commands that prove nothing.
+PASSED_BEFORE = "acceptance passed before the work as well"
+
+
+def has_passed_before(manifest: dict[str, Any]) -> bool:
+    """Whether the acceptance commands of a completed task prove nothing about its work."""
+    stages: list[dict[str, Any]] = manifest.get("stages") or []
+    return manifest["status"] == Status.COMPLETED and any(stage.get("passed_before") for stage in stages)
 
 
 def remarks(manifest: dict[str, Any]) -> str:
     """`applied; tools denied in codex_review`: what is worth a word about a task, and no concern."""
     readers: list[str] = manifest.get("denied_readers") or []
     parts = ["applied"] if manifest.get("applied") else []
+    parts += [PASSED_BEFORE] if has_passed_before(manifest) else []
     parts += [f"tools denied in {', '.join(readers)}"] if readers else []
     return "; ".join(parts)
 
@@ -158,15 +209,20 @@ def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     return f"{task_id} {how}: {interrupt.get('reason') or manifest['status_reason']}"
 
 
+def takeover_end(how: str | None) -> str:
+    """How a takeover ended, in a word or two."""
+    return {"handed_back": "handed back", "lost": "lost"}.get(how or "", "ended")
+
+
 def takeover(manifest: dict[str, Any], *, is_held: bool) -> list[str]:
     """`taken over by ada at 12:00:01; handed back at 12:10:00, 1 file changed`; nothing if it never was."""
     taken: dict[str, Any] | None = manifest.get("takeover")
     if not taken:
         return []
-    by, ended = taken.get("by") or "somebody", taken.get("ended")
+    by, ended = taken.get("by") or "a person", taken.get("ended")
     begin = f"taken over by {by} at {amounts.second(str(taken.get('at')))}"
     if not ended:
         return [f"{begin}; {by} has its session now" if is_held else f"{begin}; lost"]
-    how = {"handed_back": "handed back", "kept": "ended", "lost": "lost"}.get(ended.get("how"), "ended")
+    how = takeover_end(ended.get("how"))
     files = f", {amounts.plural(ended['files'], 'file')} changed" if ended.get("files") else ""
     return [f"{begin}; {how} at {amounts.second(str(ended.get('at')))}{files}"]

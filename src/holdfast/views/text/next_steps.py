@@ -6,6 +6,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import next_action
 from holdfast.model.next_action import NextAction
 from holdfast.model.status import Cause, Status
+from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MAY_HAVE_FAILED = (Status.FAILED, Status.TIMEOUT, Status.ABANDONED, Status.INTERRUPTED)
+
+#: What works for archived tasks.
+_OF_ARCHIVED = tuple(f"holdfast {verb} " for verb in ("logs", "show", "diff", "events", "rm"))
 
 
 def read(
@@ -28,7 +32,7 @@ def read(
     failure = _last_failure(packet) if manifest["status"] in _MAY_HAVE_FAILED else {}
     if not failure and manifest["status"] == Status.INTERRUPTED:
         failure = _failure_of_stage(manifest)
-    return next_action.for_manifest(
+    action = next_action.for_manifest(
         manifest,
         failure=failure,
         login=_login(manifest) if _recommends_login(failure) else "",
@@ -36,6 +40,24 @@ def read(
         is_runner_lost=is_runner_lost,
         workspace=workspace,
     )
+    return _of_archived(action) if packet.path.startswith(f"{packet.home.archive}/") else action
+
+
+def need(packet: Packet) -> str:
+    """What an interrupted task needs, in a word."""
+    try:
+        return next_action.need(read(packet, load.read_manifest(packet)).name)
+    except HoldfastError:
+        return "question"  # its row in the index is newer than its files
+
+
+def _of_archived(action: NextAction) -> NextAction:
+    """Without the commands that an archived task refuses."""
+    steps, otherwise = (
+        tuple(step for step in steps if step.command.startswith(_OF_ARCHIVED))
+        for steps in (action.steps, action.otherwise)
+    )
+    return action.evolve(steps=steps, otherwise=otherwise)
 
 
 def _last_failure(packet: Packet) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.status import ENDS
 from holdfast.views.facts import changes, task_list
 from holdfast.views.facts.changes import Changes
+from holdfast.views.facts.queue_places import QueuePlaces
 from holdfast.views.tui import actions, columns, dialogs, styles
 from holdfast.views.tui.board import Board
 from holdfast.views.tui.task_list import TaskList
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 #: Changes within this time are drawn together.
 _TOGETHER_S = 0.05
 _TICK_S = 1.0
+#: Actions whose key is a letter or a sign.
+_BY_LETTER = frozenset(
+    ("stop", "interrupt", "answer", "reject", "retry", "attach", "take_over", "help", "sort", "everything")
+)
 #: How long the answer to a request is shown.
 _TOLD_S = 10.0
 
@@ -49,18 +54,21 @@ class TopScreen(Screen[None]):
     ]
     DEFAULT_CSS = """
     TopScreen > Static { height: 1; }
+    TopScreen > #obstacles { display: none; }
+    TopScreen > #obstacles.open { display: block; }
     TopScreen > Input { display: none; height: 1; border: none; padding: 0; }
     TopScreen > Input.open { display: block; }
     """
 
-    def __init__(self, home: Home, board: Board) -> None:
+    def __init__(self, home: Home, board: Board, obstacles: list[str]) -> None:
         super().__init__()
-        self._home, self._board = home, board
+        self._home, self._board, self._obstacles = home, board, obstacles
         self.tasks = TaskList(home, board)
 
     def compose(self) -> ComposeResult:
-        """Counts, names of the columns, tasks, keys."""
+        """Counts, what holds up the queue, names of the columns, tasks, keys."""
         yield Static(id="counts")
+        yield Static(id="obstacles")
         yield Static(id="columns")
         yield self.tasks
         yield Input(placeholder="words that the tasks contain; escape shows all")
@@ -70,6 +78,7 @@ class TopScreen(Screen[None]):
         """The keys work on the list."""
         self.tasks.focus()
         self.show_counts()
+        self.show_obstacles(self._obstacles)
         self.on_resize()
 
     def on_resize(self) -> None:
@@ -88,13 +97,26 @@ class TopScreen(Screen[None]):
             text.append(f"  by {self._board.sort}", styles.DIM)
         if self._board.filter:
             text.append(f"  only: {shown(self._board.filter)}", styles.WARNING)
-        self.query_one("#counts", Static).update(text)
+        for line in self.query("#counts").results(Static):  # none any more when it is being closed
+            line.update(text)
+
+    def show_obstacles(self, obstacles: list[str]) -> None:
+        """What keeps queued tasks from starting; no line if nothing does."""
+        line = self.query_one("#obstacles", Static)
+        line.set_class(bool(obstacles), "open")
+        text = shown("; ".join(obstacles))
+        line.update(Text(text, style=styles.WARNING, no_wrap=True, overflow="ellipsis"))
 
     def action_filter(self) -> None:
         """Type what the tasks must contain."""
         field = self.query_one(Input)
         field.add_class("open")
         field.focus()
+
+    @property
+    def is_filtering(self) -> bool:
+        """Whether what is typed belongs to the filter."""
+        return any(field.has_class("open") for field in self.query(Input))
 
     def action_clear_filter(self) -> None:
         """Show all tasks again."""
@@ -142,14 +164,22 @@ class TopApp(App[None]):
         self.theme = "ansi-dark"
         self._home = home
         self.board = Board()
+        self._places = QueuePlaces(home)
         self._changes: Changes | None = None
         self._is_everything = False
+        #: Called when the person quits.
+        self.on_leave: Callable[[], None] = lambda: None
+
+    def exit(self, result: None = None, return_code: int = 0, message: Any = None) -> None:
+        """Quit."""
+        self.on_leave()
+        super().exit(result, return_code, message)
 
     def on_mount(self) -> None:
         """Show the tasks, and from then on what changes."""
         self._changes = Changes(self._home)
-        self.board.fill(task_list.tasks(self._home, everything=False, state=None))
-        self.top = TopScreen(self._home, self.board)
+        self.board.fill(self._places.arrange(task_list.tasks(self._home, everything=False, state=None)))
+        self.top = TopScreen(self._home, self.board, self._places.obstacles)
         self.push_screen(self.top)
         self._listen()
         self.set_interval(_TICK_S, self._tick)
@@ -204,17 +234,34 @@ class TopApp(App[None]):
 
     def _read(self, task_id: str) -> dict[str, Any] | None:
         try:
-            return task_list.one(self._home, task_id)
+            row = task_list.one(self._home, task_id)
         except NotFound:
             return None
+        self._places.put(row)
+        return row
+
+    def _look_at_queue(self) -> None:
+        """Show the places of queued tasks, and what holds them up, if the queue changed."""
+        if not self._places.is_outdated:
+            return
+        self.board.fill(self._places.arrange(self.board.rows()))
+        self.top.tasks.rearrange()
+        self.top.show_counts()
+        self.top.show_obstacles(self._places.obstacles)
 
     def _tick(self) -> None:
+        self._look_at_queue()
         if isinstance(self.screen, TopScreen):
             self.screen.tasks.tick()
         elif isinstance(self.screen, TaskScreen):
             self.screen.tick()
 
     # ── keys ──
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No letter of a filter is a command: over a slow line, keys arrive before it has the focus."""
+        is_typed = action in _BY_LETTER and isinstance(self.screen, TopScreen) and self.screen.is_filtering
+        return False if is_typed else super().check_action(action, parameters)
 
     @property
     def _task_id(self) -> str | None:
@@ -232,7 +279,8 @@ class TopApp(App[None]):
     def action_everything(self) -> None:
         """Show all ended tasks, or only the most recent ones again."""
         self._is_everything = not self._is_everything
-        self.board.fill(task_list.tasks(self._home, everything=self._is_everything, state=None))
+        tasks = task_list.tasks(self._home, everything=self._is_everything, state=None)
+        self.board.fill(self._places.arrange(tasks))
         self.top.tasks.rearrange()
         self.top.show_counts()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.views.facts import queue_places
 from holdfast.views.text import describe
 
 TYPE_CHECKING = False
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-#: By what tasks are sorted inside their group, largest or newest first; by name, in alphabetical order.
+#: By what tasks are sorted inside their group, largest or newest first; by name, in alphabetical order. By
+#: age, queued tasks are in the order in which they will start.
 SORTS = ("age", "name", "cost", "tokens")
 
 
@@ -42,6 +44,10 @@ class Board:
         """Replace everything."""
         self._rows = {row["task_id"]: row for row in rows}
         self._lines = None
+
+    def rows(self) -> list[Row]:
+        """All tasks."""
+        return list(self._rows.values())
 
     def put(self, task_id: str, row: Row | None) -> bool:
         """Change one task, or remove it with None. Returns whether the lines may have changed places."""
@@ -93,6 +99,8 @@ class Board:
                 # Twice, because sorting is stable: equal tasks keep the order of their ids.
                 rows.sort(key=lambda row: row["task_id"])
                 rows.sort(key=key, reverse=self.sort != "name")
+                if name == "queued" and self.sort == "age":
+                    rows.sort(key=queue_places.order)
                 lines.append(Heading(name, len(rows)))
                 lines += [row["task_id"] for row in rows]
         return lines
@@ -100,7 +108,7 @@ class Board:
     def _place(self, row: Row) -> tuple[Any, ...]:
         """What decides where a task is listed."""
         searched = _searched(row) if self.filter else ""
-        return describe.group(row), _KEYS[self.sort](row), searched
+        return describe.group(row), _KEYS[self.sort](row), queue_places.order(row)[0], searched
 
 
 def _matches(row: Row, words: list[str]) -> bool:

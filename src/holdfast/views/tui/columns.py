@@ -77,7 +77,7 @@ def cell(name: str, row: Row, now: float, output_log: str) -> str:
         case "ELAPSED":
             return elapsed(describe.elapsed_s(row, now))
         case "TOKENS":
-            return amounts.tokens(row) or "-"
+            return amounts.tokens(row).replace("at least ", "≥") or "-"
         case "COST":
             return amounts.cost(row).replace("at least ", "≥") or "-"
         case _:

@@ -6,7 +6,7 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.views.facts import diff as diffs
 from holdfast.views.facts import timeline
-from holdfast.views.text import amounts, describe, event_lines
+from holdfast.views.text import amounts, describe, event_lines, timeline_words
 from holdfast.views.tui import columns, styles
 
 TYPE_CHECKING = False
@@ -22,15 +22,22 @@ if TYPE_CHECKING:
     Line = tuple[str, Style]
 
 _BAR_COLUMNS = 30
+#: What a line of the timeline says besides the bar should fit.
+_WORDS_COLUMNS = 60
 _OF_SPAN = {
     "attempt": styles.GOOD,
     "chore": styles.DIM,
+    "takeover": styles.QUESTION,
     "wait": styles.WARNING,
     "interrupt": styles.QUESTION,
     "queue": styles.HINT,
 }
 _BAD_MARKS = frozenset({"crash", "hang", "limit"})
 _OF_DIFF = {"+": styles.GOOD, "-": styles.BAD, "@": styles.HINT}
+
+
+#: States whose reason says no more than they do (`success`, `attempt 1`).
+_SAYS_ENOUGH = ("completed", "running")
 
 
 def head(detail: Detail, now: float) -> list[Line]:
@@ -45,14 +52,15 @@ def head(detail: Detail, now: float) -> list[Line]:
         amounts.usage(manifest.get("usage")),
     ]
     lines: list[Line] = [("  ".join(part for part in parts if part), styles.STATES.get(state, styles.PLAIN))]
-    if reason := describe.reason(manifest, now):
+    question = detail.question.question if detail.question is not None else ""
+    if (reason := describe.reason(manifest, now)) and state not in _SAYS_ENOUGH and reason not in question:
         lines.append((reason, styles.PLAIN))
     if stages := _stages(detail):
         lines.append((stages, styles.DIM))
-    if detail.question is not None:
-        lines.append((f"asks: {detail.question.question}", styles.QUESTION))
+    if question:
+        lines.append((f"asks: {question}", styles.QUESTION))
     if said := manifest.get("last_words"):
-        lines.append((f"says: {' '.join(str(said).split())}", styles.PLAIN))
+        lines.append((f"says: {describe.without_headings(' '.join(str(said).split()))}", styles.PLAIN))
     if concerns := describe.concerns(manifest):
         lines.append((concerns, styles.WARNING))
     steps = detail.next.steps
@@ -69,8 +77,8 @@ def _stages(detail: Detail) -> str:
     return "  ".join(f"{signs.get(row['state'], '·')} {row['name']}" for row in rows)
 
 
-def timeline_page(packet: Packet, now: float) -> list[Line]:
-    """Spans as bars on a common time axis, with the marks between them."""
+def timeline_page(packet: Packet, now: float, width: int = 100) -> list[Line]:
+    """Spans as bars on a common time axis, with the marks between them. A narrow screen has short bars."""
     found = timeline.gather(packet)
     spans, marks = found["spans"], found["marks"]
     times: list[float] = [clock.parse_iso(mark["at"]) for mark in marks]
@@ -78,24 +86,35 @@ def timeline_page(packet: Packet, now: float) -> list[Line]:
         times += [clock.parse_iso(span["begin"]), clock.parse_iso(span["end"]) if span["end"] else now]
     if not times:
         return [("nothing has happened yet", styles.DIM)]
-    first, last = min(times), max(times)
-    scale = _BAR_COLUMNS / max(last - first, 0.001)
-    items = [(clock.parse_iso(span["begin"]), _span_line(span, first, scale, now)) for span in spans]
-    items += [(clock.parse_iso(mark["at"]), _mark_line(mark, first, scale)) for mark in marks]
+    axis = _Axis(min(times), max(times), max(10, min(_BAR_COLUMNS, width - _WORDS_COLUMNS)))
+    items = [(clock.parse_iso(span["begin"]), _span_line(span, axis, now)) for span in spans]
+    items += [(clock.parse_iso(mark["at"]), _mark_line(mark, axis)) for mark in marks]
     return [line for _, line in sorted(items, key=lambda item: item[0])]
 
 
-def _span_line(span: dict[str, Any], first: float, scale: float, now: float) -> Line:
+class _Axis:
+    """Times as columns of a bar."""
+
+    def __init__(self, first: float, last: float, room: int) -> None:
+        self._first, self._room = first, room
+        self._scale = room / max(last - first, 0.001)
+
+    def bar(self, begin: float, end: float | None = None) -> str:
+        """A line from begin to end, or a sign at one time."""
+        left = min(self._room - 1, int((begin - self._first) * self._scale))
+        length = 0 if end is None else max(1, min(self._room - left, round((end - begin) * self._scale)))
+        return (" " * left + ("━" * length or "◆")).ljust(self._room)
+
+
+def _span_line(span: dict[str, Any], axis: _Axis, now: float) -> Line:
     begin = clock.parse_iso(span["begin"])
     end = clock.parse_iso(span["end"]) if span["end"] else now
-    left = min(_BAR_COLUMNS - 1, int((begin - first) * scale))
-    length = max(1, min(_BAR_COLUMNS - left, round((end - begin) * scale)))
-    bar = (" " * left + "━" * length).ljust(_BAR_COLUMNS)
+    bar = axis.bar(begin, end)
     what = span["kind"]
     if span.get("stage"):
-        what = f"{span.get('chore') or what} {span.get('attempt')} of {span['stage']}"
+        what = f"{span.get('chore') or what} {span.get('ordinal') or ''}".rstrip() + f" of {span['stage']}"
     told = [what, span.get("agent"), span.get("mode"), columns.elapsed(end - begin), span.get("outcome")]
-    told += [span.get("reason")]
+    told += [f"by {span['by']}" if span.get("by") else None, span.get("reason")]
     if span["end"] is None:
         told.append("now")
     text = "  ".join(str(part) for part in told if part)
@@ -103,13 +122,10 @@ def _span_line(span: dict[str, Any], first: float, scale: float, now: float) -> 
     return f"{clock.local(span['begin'], '%H:%M:%S')} {bar} {text}", style or styles.PLAIN
 
 
-def _mark_line(mark: dict[str, Any], first: float, scale: float) -> Line:
-    left = min(_BAR_COLUMNS - 1, int((clock.parse_iso(mark["at"]) - first) * scale))
-    bar = (" " * left + "◆").ljust(_BAR_COLUMNS)
-    facts = {name: value for name, value in mark.items() if name not in ("kind", "at")}
-    told = " ".join(f"{name}={value}" for name, value in facts.items() if value not in (None, "", [], False))
+def _mark_line(mark: dict[str, Any], axis: _Axis) -> Line:
+    bar = axis.bar(clock.parse_iso(mark["at"]))
     is_bad = mark["kind"] in _BAD_MARKS or mark.get("passed") is False
-    text = f"{clock.local(mark['at'], '%H:%M:%S')} {bar} {mark['kind']}  {told}".rstrip()
+    text = f"{clock.local(mark['at'], '%H:%M:%S')} {bar} {timeline_words.of_mark(mark)}"
     return text, styles.BAD if is_bad else styles.BOLD
 
 
@@ -157,7 +173,7 @@ def gates_page(detail: Detail) -> list[Line]:
         result = "passed" if gate.passed else f"failed: {gate.failed}"
         at = clock.local(gate.at, "%H:%M:%S")
         style = styles.GOOD if gate.passed else styles.BAD
-        lines.append((f"{at} {gate.stage}, attempt {gate.attempt}: {result}", style))
+        lines.append((f"{at} {gate.stage}, attempt {gate.ordinal or gate.attempt}: {result}", style))
         lines += [(f"  {'✓' if check.passed else '✗'} {check.name}", styles.PLAIN) for check in gate.checks]
         lines += [(f"  {reason}", styles.PLAIN) for reason in gate.reasons]
         lines += [(f"  warning: {warning}", styles.WARNING) for warning in gate.warnings]

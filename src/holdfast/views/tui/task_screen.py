@@ -29,7 +29,11 @@ class TaskScreen(Screen[None]):
 
     BINDINGS = [
         Binding("escape,q,backspace", "back", "Back"),
-        *(Binding(str(at), f"page('{name}')", name.capitalize()) for at, name in enumerate(PAGES, 1)),
+        # The line of the pages shows these keys.
+        *(
+            Binding(str(at), f"page('{name}')", name.capitalize(), show=False)
+            for at, name in enumerate(PAGES, 1)
+        ),
         Binding("tab", "next_page", "Next page", show=False),
         Binding("slash", "search", "Search"),
         Binding("n", "find(1)", "Next match", show=False),
@@ -103,7 +107,7 @@ class TaskScreen(Screen[None]):
         elif page == "events":
             self._load_events()
         elif page == "timeline":
-            self._view(page).show(pages.timeline_page(self._packet, clock.now()))
+            self._view(page).show(pages.timeline_page(self._packet, clock.now(), self.size.width))
         elif page == "gates" and self.detail is not None:
             self._view(page).show(pages.gates_page(self.detail))
 

@@ -38,6 +38,8 @@ def clean(text: str) -> str:
     """Text that shows what it contains. Line ends of Windows become plain; ESC stays, for colours of logs."""
     if len(text) > TEXT_CHARS:
         text = text[:TEXT_CHARS] + _CUT
+    if text.isascii() and text.isprintable():
+        return text  # most texts
     return text.replace("\r\n", "\n").translate(_VISIBLE)
 
 

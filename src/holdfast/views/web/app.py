@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     Handle = Callable[[Request], Awaitable[Response]]
 
-#: Addresses that the script of the page reads, besides those that begin with `/task/`.
-_PAGES = ("/new", "/queue", "/metrics")
-
 
 def make(home: Home, feed: Feed, *, rules: Rules, known: Sessions) -> ASGIApp:
     """The application for a home."""
@@ -73,7 +70,7 @@ class Handlers:
     async def page(self, request: Request) -> Response:
         """The page, or a file that it needs."""
         path = request.url.path
-        file = self.static.get("/" if path.startswith("/task/") or path in _PAGES else path)
+        file = self.static.get("/task/" if path.startswith("/task/") else path)
         if file is None:
             return _no_such_page()
         return Response(file.data, media_type=file.media_type)

@@ -19,6 +19,7 @@ from holdfast.views.facts import (
     usage,
 )
 from holdfast.views.facts.events import EventReader
+from holdfast.views.facts.queue_places import QueuePlaces
 from holdfast.views.output_refresh import refresh_once
 from holdfast.views.text import describe
 from holdfast.views.web import new_task
@@ -44,9 +45,10 @@ _DAYS = 30
 
 
 def board(home: Home, query: Query) -> dict[str, Any]:
-    """Rows of all live tasks and the newest of the ended ones."""
+    """Rows of all live tasks and the newest of the ended ones. What matters most is at the end: if there are
+    more than an answer can hold, it keeps that."""
     everything = query.get("all") == "1"
-    rows = task_list.tasks(home, everything=True, state=None)
+    rows = QueuePlaces(home).arrange(task_list.tasks(home, everything=True, state=None))
     shown: list[dict[str, Any]] = []
     most, ended = _ALL_ENDED if everything else _ENDED, 0
     for row in rows:
@@ -55,6 +57,7 @@ def board(home: Home, query: Query) -> dict[str, Any]:
             if ended > most:
                 continue
         shown.append(task_list.shown(home, row))
+    shown.sort(key=lambda row: describe.GROUPS.index(row["group"]), reverse=True)
     return {
         "at": clock.iso_now(),
         "groups": describe.GROUPS,

@@ -14,6 +14,7 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.views.facts import task_list
 from holdfast.views.facts.changes import Changes
+from holdfast.views.facts.queue_places import QueuePlaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 #: Pause after each batch of changes, which limits how often pages are told.
 _BATCH_S = 0.1
-#: The longest wait for a change. After it, the thread ends if no page is open.
-_WAIT_S = 5.0
+#: The longest wait for a change of a task. After it, the queue is looked at; without a page, the thread ends.
+_WAIT_S = 2.0
 #: Batches that a slow page may have waiting.
 _QUEUED = 64
 
@@ -66,13 +67,14 @@ class Feed:
             self._drop(subscription)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, ready: asyncio.Event) -> None:
-        changes = Changes(self._home)
+        changes, places = Changes(self._home), QueuePlaces(self._home)
+        places.read()
         try:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server ends
                 loop.call_soon_threadsafe(ready.set)
                 while self._subscriptions:
-                    if changed := changes.wait(_WAIT_S):
-                        rows = {task_id: _row(self._home, task_id) for task_id in changed}
+                    if changed := changes.wait(_WAIT_S) | places.moved():
+                        rows = {task_id: _row(self._home, task_id, places) for task_id in changed}
                         loop.call_soon_threadsafe(self._publish, rows)
                         clock.sleep(_BATCH_S)
                 loop.call_soon_threadsafe(self._ended, loop)
@@ -101,8 +103,10 @@ class Feed:
         subscription.queue.put_nowait({})
 
 
-def _row(home: Home, task_id: str) -> dict[str, Any] | None:
+def _row(home: Home, task_id: str, places: QueuePlaces) -> dict[str, Any] | None:
     try:
-        return task_list.shown(home, task_list.one(home, task_id))
+        row = task_list.one(home, task_id)
+        places.put(row)
+        return task_list.shown(home, row)
     except (HoldfastError, OSError, KeyError):
         return None

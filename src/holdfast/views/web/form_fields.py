@@ -59,6 +59,7 @@ FORM = (
         flag="--agent",
         is_main=True,
         is_required=True,
+        about="The program that does the work.",
     ),
     FormField(
         name="model",

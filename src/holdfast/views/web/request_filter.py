@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: How long a client may take to send a body.
 _BODY_S = 10.0
+#: In the state of a request that came with a bearer of ours.
+HAS_BEARER = "holdfast.has_bearer"
 
 
 class RequestFilter:
@@ -42,12 +44,17 @@ class RequestFilter:
                 message["headers"] = [*message.get("headers", ()), *self._headers]
             await send(message)
 
+        def is_known(bearer: str) -> bool:
+            if is_ours := self._sessions.is_known(bearer):
+                scope["state"][HAS_BEARER] = True
+            return is_ours
+
         refusal = security.check(
             self._rules,
             scope["method"],
             scope["path"],
             headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]],
-            is_known=self._sessions.is_known,
+            is_known=is_known,
         )
         if refusal is not None:
             headers = {"connection": "close"}  # its body is not read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import sys
 from itertools import count
@@ -13,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from holdfast.errors import NotPossible
 from holdfast.views.web import app
 from holdfast.views.web.feed import Feed
+from holdfast.views.web.request_filter import HAS_BEARER
 from holdfast.views.web.security import Rules
 from holdfast.views.web.sessions import Sessions
 
@@ -30,14 +32,19 @@ _CONNECTIONS, _HEAD_S = 256, 10.0
 
 
 class Protocol(H11Protocol):
-    """Closes connections beyond a number, and those that send nothing."""
+    """Closes connections beyond a number, and those that send nothing.
+
+    Whoever has no bearer may ask for the page, and then stay connected: such a connection is closed before a
+    page of ours is refused.
+    """
 
     #: In the order in which they came.
     _numbers = count()
-    number = 0
+    #: Negative for one that was refused.
+    number = -1
 
     def connection_made(self, transport: Any) -> None:
-        """Count it, and give it a deadline. It may take the place of one that has sent nothing so far."""
+        """Count it, and give it a deadline. It may take the place of one without a bearer."""
         if len(self.connections) >= _CONNECTIONS and not self._make_room():
             transport.abort()
             return
@@ -46,19 +53,26 @@ class Protocol(H11Protocol):
         self.loop.call_later(_HEAD_S, self._close_if_silent)
 
     def _make_room(self) -> bool:
-        """Close the oldest connection that is silent; False if all of them have asked for something."""
+        """Close the oldest connection that has sent no bearer, first of those that have asked for nothing;
+        False if all of them are of pages."""
         known: Any = self.connections
-        silent: list[Any] = [each for each in known if each.cycle is None]
-        if not silent:
+        others: list[Any] = [each for each in known if not each.has_bearer]
+        if not others:
             return False
-        oldest = min(silent, key=lambda each: each.number)
+        oldest = min(others, key=lambda each: (each.cycle is not None, each.number))
         self.connections.discard(oldest)  # at once: the loop tells it later
         oldest.transport.abort()
         return True
 
+    @property
+    def has_bearer(self) -> bool:
+        """Whether its last request came from a page of ours."""
+        # (It is annotated as if it were always there.)
+        return self.scope is not None and HAS_BEARER in self.scope.get("state", {})  # pyright: ignore[reportUnnecessaryComparison]
+
     def connection_lost(self, exc: Exception | None) -> None:
         """One that was refused was never counted."""
-        if self in self.connections:
+        if self.number >= 0:
             super().connection_lost(exc)
 
     def _close_if_silent(self) -> None:
@@ -67,12 +81,32 @@ class Protocol(H11Protocol):
             self.transport.close()
 
 
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody waits for, in a line. Accepting is tried again by the loop, also for a port that is closed
+    meanwhile."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        global _refused_mono
+        if loop.time() >= _refused_mono + _REFUSED_S:
+            _refused_mono = loop.time()
+            print("warning: too many open files: connections have to wait", file=sys.stderr)
+    elif "_start_serving" not in str(context.get("handle")):
+        told = f"{type(error).__name__}: {error}" if error is not None else ""
+        print(f"error: {context.get('message')}: {told}", file=sys.stderr)
+
+
+#: When a full table of descriptors was told last, and how often it is told.
+_refused_mono, _REFUSED_S = float("-inf"), 60.0
+
+
 def bind(address: str, port: int | None) -> socket.socket:
     """A socket on the port; without a port on the usual one, or any other if that is taken."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     ports = (port,) if port is not None else (USUAL_PORT, 0)
     for each in ports:
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # The protocol must be named: only then does asyncio turn Nagle's algorithm off for connections, which
+        # would delay the body of an answer until the browser confirms its headers, 40 ms later.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((address, each))
@@ -117,6 +151,7 @@ def serve(home: Home, listening: socket.socket, *, is_read_only: bool, tell: Cal
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            asyncio.get_running_loop().set_exception_handler(_report)
             await super().startup(sockets)
             tell_address()
             if sys.stdin is not None and sys.stdin.isatty():

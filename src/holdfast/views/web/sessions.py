@@ -15,7 +15,7 @@ from hashlib import sha256
 from holdfast import clock
 
 #: Tokens and bearers that are kept; of more, the oldest is forgotten.
-MOST_TOKENS, MOST_BEARERS = 16, 64
+MAX_TOKENS, MAX_BEARERS = 16, 64
 #: Life of a token that a page asked for, for another tab.
 TAB_TOKEN_S = 60.0
 _BYTES = 32
@@ -32,7 +32,7 @@ class Sessions:
     def new_token(self, *, life_s: float = float("inf")) -> str:
         """A token that can be exchanged once."""
         token = secrets.token_urlsafe(_BYTES)
-        self._tokens = [*self._tokens[1 - MOST_TOKENS :], (_hash(token), clock.mono() + life_s)]
+        self._tokens = [*self._tokens[1 - MAX_TOKENS :], (_hash(token), clock.mono() + life_s)]
         return token
 
     def exchange(self, token: str) -> str | None:
@@ -44,7 +44,7 @@ class Sessions:
         if clock.mono() > ends_mono:
             return None
         bearer = secrets.token_urlsafe(_BYTES)
-        self._bearers = [*self._bearers[1 - MOST_BEARERS :], _hash(bearer)]
+        self._bearers = [*self._bearers[1 - MAX_BEARERS :], _hash(bearer)]
         return bearer
 
     def is_known(self, bearer: str) -> bool:

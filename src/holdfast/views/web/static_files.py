@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from holdfast import files
 from holdfast.model.record import Record
+from holdfast.views.web import module_imports
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "static")
 _TYPES = {
@@ -25,6 +26,16 @@ class StaticFile(Record):
     data: bytes
 
 
+#: The pages, by their address (or how it begins), and the module of each.
+_PAGES = {
+    "/": "/board.js",
+    "/task/": "/task.js",
+    "/new": "/new_task.js",
+    "/queue": "/queue.js",
+    "/metrics": "/metrics.js",
+}
+
+
 def load() -> dict[str, StaticFile]:
     """All files, by the path of their address."""
     found: dict[str, StaticFile] = {}
@@ -36,8 +47,21 @@ def load() -> dict[str, StaticFile]:
                 address = f"/{os.path.relpath(path, _FOLDER)}"
                 # A package may be installed as links.
                 found[address] = StaticFile(media_type=media_type, data=files.read(path, follow=True))
-    found["/"] = found["/index.html"]
+    index = found.pop("/index.html")
+    for address, module in _PAGES.items():
+        found[address] = StaticFile(media_type=index.media_type, data=_preloading(index.data, module, found))
     return found
+
+
+def _preloading(page: bytes, module: str, found: dict[str, StaticFile]) -> bytes:
+    """The page, with its modules named: a browser would find them only one after the other."""
+    sources = {path: file.data.decode() for path, file in found.items() if path.endswith(".js")}
+    names = module_imports.import_map(page)
+    paths = dict.fromkeys(
+        path for entry in ("/main.js", module) for path in module_imports.needed(entry, sources, names)
+    )
+    links = "\n".join(f'<link rel="modulepreload" href="{path}">' for path in paths)
+    return page.replace(b"<!-- modules -->", links.encode())
 
 
 def script_hashes(page: bytes) -> list[str]:

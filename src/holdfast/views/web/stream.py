@@ -39,6 +39,8 @@ _BEAT_S = 15.0
 #: Pause between two looks at the log of a task whose agent runs: the journal does not say that it grew.
 _LOG_S = 0.25
 _MESSAGE_BYTES = 512 * 1024
+#: Rows in one message. If more tasks changed at once, the page loads all of them.
+_ROWS = 200
 
 
 class Streams:
@@ -113,6 +115,8 @@ async def _board(subscription: Subscription) -> AsyncIterator[bytes]:
         elif not rows:
             yield _message("again", {})
             return
+        elif len(rows) > _ROWS:
+            yield _message("again", {})
         else:
             yield _message("board", rows)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from holdfast import program_search
+from holdfast import clock, program_search
 from holdfast.errors import GitFailed, GitMissing
 from holdfast.workspace.git import pipes
 
@@ -94,6 +94,8 @@ _SETTINGS_OF_USER = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYS
 _MEMORY, _CLOEXEC = getattr(os, "memfd_create", None), getattr(os, "MFD_CLOEXEC", 0)
 #: After this time, and then less and less often, we look for what blocks git.
 _LOOK_S = 1.0
+#: How often to ask the kernel whether git waits for the other end of a pipe.
+_ASK_S = 0.1
 #: How much of git's stderr goes into an error.
 _STDERR_CHARS = 600
 
@@ -127,7 +129,9 @@ def execute(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
-        done = _wait_for(process, limit_s, env.get("GIT_WORK_TREE", cwd), env.get("GIT_DIR"))
+        # Without a working tree, git reads no file of the current directory, which may be "/".
+        places = [env.get(name) for name in ("GIT_WORK_TREE", "GIT_DIR", "GIT_COMMON_DIR")]
+        done = _wait_for(process, limit_s, places)
     except FileNotFoundError as error:
         if not os.path.isdir(cwd):
             raise GitFailed(f"cannot run git in {cwd}: there is no such directory") from error
@@ -158,26 +162,28 @@ def _file_of(data: bytes) -> IO[bytes]:
 
 
 def _wait_for(
-    process: subprocess.Popen[bytes], limit_s: float, tree: str, git_dir: str | None
+    process: subprocess.Popen[bytes], limit_s: float, places: list[str | None]
 ) -> subprocess.CompletedProcess[bytes]:
     """Wait for git; if it takes long, look whether it waits for a pipe. Raises GitFailed, TimeoutExpired."""
-    waited_s, step_s = 0.0, min(_LOOK_S, limit_s)
+    began_mono, look_s = clock.mono(), _LOOK_S
     with process:
         try:
             while True:
+                left_s = began_mono + limit_s - clock.mono()
                 try:
-                    stdout, stderr = process.communicate(timeout=step_s)
+                    stdout, stderr = process.communicate(timeout=max(0.0, min(_ASK_S, left_s)))
                     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
                 except subprocess.TimeoutExpired:
-                    waited_s += step_s
-                    if (pipe := pipes.find(tree, git_dir)) is not None:
-                        raise GitFailed(
-                            f"{pipe} is a pipe, for which git would wait for ever", hint="remove it"
-                        ) from None
+                    waited_s = clock.mono() - began_mono
+                    # Looking takes time in a large tree. Where the kernel does not tell, it is done seldom.
+                    if pipes.is_waiting(process.pid) or waited_s >= look_s:
+                        look_s = 5 * max(look_s, waited_s)
+                        if (pipe := pipes.find(*places)) is not None:
+                            raise GitFailed(
+                                f"{pipe} is a pipe, for which git would wait for ever", hint="remove it"
+                            ) from None
                     if waited_s >= limit_s:
                         raise
-                    # Looking takes time in a large tree.
-                    step_s = min(4 * step_s, limit_s - waited_s)
         except BaseException:
             process.kill()
             raise

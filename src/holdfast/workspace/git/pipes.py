@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,15 +22,24 @@ _NAMES = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap", "
 _SKIPPED = frozenset({"objects", "modules", "worktrees"})
 
 
-def find(tree: str, git_dir: str | None) -> str | None:
-    """The first such file of a working tree, or of a git directory; None if there is none."""
-    for path in _in_tree(tree):
-        if _blocks(path):
-            return path
-    for path in _in_git_dir(git_dir) if git_dir is not None else ():
+def find(tree: str | None, *git_dirs: str | None) -> str | None:
+    """The first such file of a working tree, or of git directories; None if there is none."""
+    for git_dir in git_dirs:
+        for path in _in_git_dir(git_dir) if git_dir is not None else ():
+            if _blocks(path):
+                return os.path.realpath(path)
+    for path in _in_tree(tree) if tree is not None else ():
         if _blocks(path):
             return path
     return None
+
+
+def is_waiting(pid: int) -> bool:
+    """Whether the kernel says that a process waits for the other end of a pipe. False if it does not tell."""
+    try:
+        return files.read(f"/proc/{pid}/wchan") in (b"wait_for_partner", b"fifo_open")
+    except OSError:
+        return False
 
 
 def _in_tree(tree: str) -> Iterator[str]:
@@ -46,9 +57,13 @@ def _in_tree(tree: str) -> Iterator[str]:
 
 
 def _in_git_dir(git_dir: str) -> Iterator[str]:
+    """The files of a git directory. In one of ours, what is directly below are links into the repository."""
     for folder, folders, names in os.walk(git_dir):
         folders[:] = [name for name in folders if name not in _SKIPPED]
         yield from (os.path.join(folder, name) for name in names)
+        for name in folders if folder == git_dir else ():
+            if os.path.islink(path := os.path.join(folder, name)):
+                yield from (os.path.join(at, each) for at, _, found in os.walk(path) for each in found)
 
 
 def _blocks(path: str) -> bool:

@@ -16,6 +16,7 @@ import stat
 
 from holdfast.model.record import Record
 from holdfast.store import atomic
+from holdfast.store.directories import remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Session:
         Session._depth -= 1
         if not Session._depth:
             while Session._made:
-                _remove(Session._made.popitem()[1])
+                remove_tree(Session._made.popitem()[1])
 
     def variables(self, target: Target, settings: Settings) -> dict[str, str]:
         """The variables that tell git about the directory for a target. Raises StorageError."""
@@ -152,7 +153,7 @@ def _filled(target: Target, content: tuple[str, str, str, str]) -> str:
                 os.symlink(source, f"{path}/{name}")
     except OSError as error:
         if path:
-            _remove(path)
+            remove_tree(path)
         atomic.storage_failed(error, "cannot create a directory for git")
     return path
 
@@ -210,18 +211,4 @@ def _remove_leftovers(folder: str) -> None:
     for name in os.listdir(folder):
         pid = name.partition("-")[0]
         if pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
-            _remove(os.path.join(folder, name))
-
-
-def _remove(path: str) -> None:
-    """Remove what `_filled` made: files, links and two directories. Nothing below a link is touched."""
-    for folder in (f"{path}/info", f"{path}/refs", path):
-        if os.path.islink(folder):
-            continue  # it goes with the files
-        try:
-            for entry in os.scandir(folder):
-                if not entry.is_dir(follow_symlinks=False):
-                    os.unlink(entry.path)
-            os.rmdir(folder)
-        except OSError:
-            continue
+            remove_tree(os.path.join(folder, name))

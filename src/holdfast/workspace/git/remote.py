@@ -141,5 +141,5 @@ def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedPr
             )
     except GitFailed as error:
         raise GitFailed(
-            str(error), hint="nobody is asked for a password here; try the same with git, or log in first"
+            str(error), hint="git cannot ask for a password here; try the same with git, or log in first"
         ) from error

@@ -150,13 +150,29 @@ def remotes(repository: Repository) -> dict[str, str]:
     return {remote: keys.get("pushurl") or keys["url"] for remote, keys in found.items()}
 
 
+def files_of(repository: Repository) -> list[str]:
+    """The files with the settings of a repository itself, and those that they include, wherever they are."""
+    entries = iter(names(_list(repository, "--show-scope", "--show-origin")))
+    found: dict[str, None] = {}
+    for scope in entries:
+        origin, _ = next(entries), next(entries)
+        if scope in ("local", "worktree") and origin.startswith("file:"):
+            found[os.path.join(repository.git_dir, origin.removeprefix("file:"))] = None
+    return [os.path.join(repository.common_dir, "config"), *found]
+
+
 def of_user(name: str) -> str | None:
     """A setting of the user, without those of any repository; None if it is not set."""
     return dict(_listed(None)).get(name)
 
 
 def _listed(repository: Repository | None) -> list[tuple[str, str]]:
-    """All settings, the last one of a name counts; without a repository those of the user.
+    """All settings, the last one of a name counts; without a repository those of the user."""
+    return pairs(_list(repository))
+
+
+def _list(repository: Repository | None, *options: str) -> bytes:
+    """The output of `git config --list`.
 
     This is the only call that reads configuration that others can write. It only prints it.
     """
@@ -168,17 +184,16 @@ def _listed(repository: Repository | None) -> list[tuple[str, str]]:
         places.insert(0, here)
     for where in places:
         try:
-            done = execute(
-                ["config", "--list", "-z", "--includes"],
+            return execute(
+                ["config", "--list", "-z", "--includes", *options],
                 cwd="/",
                 env={**env, **where},
                 limit_s=_READ_S,
                 without=(*missing, *(() if "GIT_CONFIG_NOSYSTEM" in env else ("GIT_CONFIG_NOSYSTEM",))),
-            )
-            return pairs(done.stdout)
+            ).stdout
         except GitFailed:
             continue  # the repository's own configuration is broken: that of the user counts
-    return []
+    return b""
 
 
 def listed(config: bytes) -> list[tuple[str, str]] | None:

@@ -52,10 +52,12 @@ def take(
     deny: Iterable[str] = (),
     hidden: Iterable[str] = (),
     tries: int = _TRIES,
+    trusts_index: bool = True,
 ) -> str:
     """Store the tree in `trees` and return its id. Raises GitMissing, GitFailed, StorageError.
 
     `deny` are patterns relative to the project; `hidden` are directories to leave out (the home of holdfast).
+    Without `trusts_index`, an agent has already worked there.
     """
     trees.make(project)
     patterns = below(project.prefix, deny)
@@ -63,9 +65,11 @@ def take(
     for left in range(tries - 1, -1, -1):
         try:
             with git.Session():
-                return _Snapshot(trees, project.top, deny=patterns, hidden=tuple(hidden), own=own).take(
-                    project.repository
+                is_first = None if trusts_index else False
+                taken = _Snapshot(
+                    trees, project.top, deny=patterns, hidden=tuple(hidden), own=own, is_first=is_first
                 )
+                return taken.take(project.repository)
         except GitFailed:
             if not left:
                 raise

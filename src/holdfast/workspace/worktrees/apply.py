@@ -118,6 +118,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
             was_there=True,
         )
     refuse_unseen(packet, tree, head, scope)
+    commits.make_ready_to_merge(main, branch)
     _try_merge(tree, head)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     args = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]

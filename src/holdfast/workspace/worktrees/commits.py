@@ -1,7 +1,9 @@
-"""Committing in a git directory in which an agent can write.
+"""Committing in a git directory in which an agent can write, or that came with a hostile repository.
 
 git follows links there (`index`, `COMMIT_EDITMSG`, `logs/HEAD`), and HEAD may name a branch of the user. So
 git gets a copy of the index with a random name and writes only objects. Index and HEAD are replaced by us.
+Where git itself writes more (`merge` in the user's tree, `update-ref`), what it would write is looked at
+before.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import os
 import re
 
 from holdfast import files
+from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.no_links import plain_path
 from holdfast.workspace import git
+from holdfast.workspace.branch_links import refuse_branch_links
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +85,24 @@ def commit(own: git.Repository, message: str) -> str | None:
             stdin=message.encode("utf-8", "replace"),
         )
     )
+
+
+def make_ready_to_merge(repository: git.Repository, branch: str) -> None:
+    """Before git merges into a branch that is checked out: raises StorageError if it would follow a link, and
+    NotPossible if a merge is unfinished there, which would be aborted if ours failed.
+
+    What an earlier merge left is removed; git would write into it, whatever it is.
+    """
+    git_dir, common_dir = repository.git_dir, repository.common_dir
+    refuse_branch_links(common_dir, branch)
+    plain_path(common_dir, os.path.join(common_dir, "objects", "pack"))
+    plain_path(git_dir, os.path.join(git_dir, "index"), os.path.join(git_dir, "logs", "HEAD"))
+    if os.path.lexists(os.path.join(git_dir, "MERGE_HEAD")):
+        raise NotPossible(
+            f"{repository.top} has an unfinished merge",
+            hint="'git commit' or 'git merge --abort' first; nothing was changed",
+        )
+    end_merge(repository)
 
 
 def _merged(repository: git.Repository) -> list[str]:

@@ -45,9 +45,19 @@ def push(packet: Packet, *, goal: str, remote: str | None, is_confirmed: bool) -
     remote may be an agent's; `is_confirmed`: the user has seen it.
     """
     tree = apply.complete_worktree(packet)
-    main = worktree.main_of(tree)
-    place = remotes.find(main, remote)
+    place = remotes.find(worktree.main_of(tree), remote)
     _check_place(packet, tree, place, is_confirmed=is_confirmed)
+    return _locked(packet, tree, place, goal)
+
+
+def push_to(packet: Packet, place: Remote, *, goal: str) -> Pushed:
+    """The same to an address that was recorded when the task was created. No agent can change it."""
+    tree = apply.complete_worktree(packet)
+    refuse_agents(packet.home, place, tree.main, tree.path)
+    return _locked(packet, tree, place, goal)
+
+
+def _locked(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
     held = lock.acquire(packet.home, tree.path, role="pr")
     try:
         with git.Session():
@@ -69,13 +79,13 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
     if submodules.unmerged(tree):
         raise NotPossible(
             f"{packet.task_id} has commits in submodules, which must be pushed first",
-            hint=f"'holdfast apply {packet.task_id}' brings them into your repositories",
+            hint=f"'holdfast apply {packet.task_id}' copies them into your repositories",
         )
     old = remotes.tip(worktree.main_of(tree), place, tree.branch)
     if old is not None and not _is_ours(tree, old, head):
         raise NotPossible(
             f"{tree.branch} at {place.url} has commits that are not of this task: {old[:12]}",
-            hint="somebody else pushed to it; merge or remove them there, nothing was pushed",
+            hint="nothing was pushed; merge those commits first, or remove them there",
         )
     if old != head:
         remotes.push(worktree.main_of(tree), place, commit=head, branch=tree.branch, instead_of=old)
@@ -118,24 +128,36 @@ def _projects(home: Home) -> set[str]:
     return found
 
 
+def refuse_agents(home: Home, place: Remote, *directories: str) -> None:
+    """Refuse a remote in a directory of agents: these, or that of another task. Raises NotPossible."""
+    if place.path is None:
+        return
+    real = os.path.realpath(place.path) + "/"
+    for root in (*directories, home.path, *_projects(home)):
+        if real.startswith(os.path.realpath(root) + "/"):
+            raise NotPossible(
+                f"the remote {place.name} is in a directory of agents: {place.path}",
+                hint="its hooks would run; push there with git if that is right",
+            )
+
+
 def _check_place(packet: Packet, tree: Worktree, place: Remote, *, is_confirmed: bool) -> None:
     """An agent can write the repository's configuration, and so the address. Raises NotPossible."""
-    if place.path is not None:
-        real = os.path.realpath(place.path) + "/"
-        for root in (tree.main, tree.path, packet.home.path, *_projects(packet.home)):
-            if real.startswith(os.path.realpath(root) + "/"):
-                raise NotPossible(
-                    f"the remote {place.name} is in a directory of agents: {place.path}",
-                    hint="its hooks would run; push there with git if that is right",
-                )
+    refuse_agents(packet.home, place, tree.main, tree.path)
+    if is_confirmed:
+        return
     created = clock.parse_iso(load.fold(packet).created_at)
-    try:
-        # Nobody can set this time, other than that of the last change of the content.
-        changed = os.lstat(os.path.join(tree.common_dir, "config")).st_ctime
-    except OSError:
-        changed = clock.now()
-    if changed > created and not is_confirmed:
+    # Settings are also in files that others include, such as one in the project, and in `config.worktree`.
+    if any(_changed_at(path) > created for path in git.settings.files_of(worktree.main_of(tree))):
         raise NotPossible(
             f"the repository's settings changed after the task was created; it would push to {place.url}",
             hint="if that is your remote, add --yes",
         )
+
+
+def _changed_at(path: str) -> float:
+    try:
+        # Nobody can set this time, other than that of the last change of the content. Of a link, both count.
+        return max(os.lstat(path).st_ctime, os.stat(path).st_ctime)
+    except OSError:
+        return clock.now()

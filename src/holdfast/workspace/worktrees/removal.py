@@ -12,6 +12,7 @@ from holdfast.units import plural
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace import scope as scopes
+from holdfast.workspace.branch_links import refuse_branch_links
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.snapshots.changes import gitlinks, patch, within
 from holdfast.workspace.snapshots.snapshot import is_large
@@ -96,7 +97,7 @@ def keep_left_out(packet: Packet) -> str | None:
                 f"{path} is outside the scope, so 'apply' left it out, and it is too large for a patch",
                 hint=f"save {full} yourself; 'holdfast rm --force {packet.task_id}' discards it",
             )
-    os.makedirs(packet.home.left_out, mode=0o700, exist_ok=True)
+    atomic.make_directory(packet.home.left_out)
     target, number = os.path.join(packet.home.left_out, f"{packet.task_id}.patch"), 1
     while os.path.lexists(target):
         number += 1
@@ -112,6 +113,8 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
 
     Raises NotPossible, and changes nothing, if there is unmerged work and no `force`.
     """
+    if left := _behind_link(tree.path):
+        return left
     if not force:
         check_removable(tree, scope)
     if not os.path.isdir(tree.common_dir):
@@ -128,9 +131,19 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
     for path in (tree.path, *([admin] if admin is not None else [])):
         if not remove_tree(path):
             raise GitFailed(f"cannot remove {path} of the worktree completely", hint="see who owns its files")
+    try:
+        return _remove_branch(tree, remainder)
+    except GitFailed as error:
+        if not force:
+            raise
+        return remainder or f"the branch {tree.branch} of {tree.main} stays: {error}"
+
+
+def _remove_branch(tree: Worktree, remainder: str) -> str:
+    """Remove the task's branch if it is merged. Returns a sentence on what is left."""
     if worktree.is_symbolic(tree):
         # Not the branch to which it refers.
-        worktree.refuse_links(tree, tree.branch)
+        refuse_branch_links(tree.common_dir, tree.branch)
         git.run(["symbolic-ref", "--delete", f"refs/heads/{tree.branch}"], of=worktree.main_of(tree))
     tip = worktree.tip_of(tree)
     if tip is None or remainder:
@@ -143,12 +156,20 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
     return ""
 
 
+def _behind_link(path: str) -> str:
+    """That a worktree is behind a link, which an agent may have put in place of our directory; or nothing."""
+    folder = os.path.dirname(path)
+    return f"{folder} is a symbolic link, so nothing behind it was removed" if os.path.islink(folder) else ""
+
+
 def discard(packet: Packet) -> str:
     """Remove the worktree of a task whose record cannot be believed: only its directory in the home.
 
     Returns a sentence on what is left.
     """
     path = task_worktree.path_of(packet)
+    if left := _behind_link(path):
+        return left
     remove_tree(path)
     return f"its record was changed, so only {path} was removed"
 
@@ -168,7 +189,7 @@ def _keep_commits(tree: Worktree) -> str:
         branch = f"{tree.branch}-{head[:12]}"
     if branch == tree.branch and worktree.is_symbolic(tree):
         branch = f"{tree.branch}-{head[:12]}"
-    worktree.refuse_links(tree, branch)
+    refuse_branch_links(tree.common_dir, branch)
     args = ["update-ref", "--no-deref", f"refs/heads/{branch}", head]
     git.run(args, of=worktree.main_of(tree))
     return f"its commits stay on the branch {branch} of {tree.main}"

@@ -10,7 +10,9 @@ import os
 import shlex
 
 from holdfast.errors import GitFailed, NotPossible
+from holdfast.store.no_links import plain_path
 from holdfast.workspace import git
+from holdfast.workspace.branch_links import refuse_branch_links
 from holdfast.workspace.changed_files import submodule
 from holdfast.workspace.worktrees import worktree
 
@@ -114,12 +116,14 @@ def _bring_commit(
         inner = os.path.join(path, name)
         _bring_commit(tree, inner, inner_commit, project=home, place=name, ref=ref)
     if _missing(home, [commit]):
+        refuse_branch_links(home.common_dir, ref)
         _copy(source, home, commit)
         git.run(["update-ref", "--no-deref", f"refs/heads/{ref}", commit], of=home)
 
 
 def _copy(source: git.Repository, home: git.Repository, commit: str) -> None:
     """Copy a commit with its history. Not with `git fetch`, which starts a git with the source's settings."""
+    plain_path(home.common_dir, os.path.join(home.common_dir, "objects", "pack"))
     tips = git.run(["for-each-ref", "--format=%(objectname)"], of=home).decode().split()
     known = [tip for tip in dict.fromkeys(tips) if not _missing(source, [tip])]
     wanted = "".join(f"{line}\n" for line in (commit, *(f"^{tip}" for tip in known)))

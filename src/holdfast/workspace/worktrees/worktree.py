@@ -14,8 +14,9 @@ from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
-from holdfast.store.no_links import is_directory, plain_path, refuse_link
+from holdfast.store.no_links import is_directory, refuse_link
 from holdfast.workspace import git, task_worktree
+from holdfast.workspace.branch_links import refuse_branch_links
 from holdfast.workspace.task_worktree import (
     Worktree,
     admin_of,
@@ -51,7 +52,6 @@ __all__ = (
     "make",
     "move_head",
     "of",
-    "refuse_links",
     "repair",
     "tip_of",
 )  # fmt: skip
@@ -172,15 +172,9 @@ def is_symbolic(tree: Worktree) -> bool:
     return git.call(args, of=main_of(tree), allowed=(0, 1, 128)).returncode == 0
 
 
-def refuse_links(tree: Worktree, branch: str) -> None:
-    """Before a branch is written or deleted: raises StorageError if its files are reached through a link."""
-    for place in ("refs", "logs/refs"):
-        plain_path(tree.common_dir, os.path.join(tree.common_dir, place, "heads", branch))
-
-
 def check_branch(tree: Worktree) -> None:
     """Before the task's branch is written: raises StorageError or NotPossible if it is not a plain one."""
-    refuse_links(tree, tree.branch)
+    refuse_branch_links(tree.common_dir, tree.branch)
     if is_symbolic(tree):
         raise NotPossible(
             f"the branch {tree.branch} refers to another branch: an agent changed it",
@@ -235,7 +229,7 @@ def _add(tree: Worktree) -> None:
     failpoint("worktree.branch_made")
     admin = _new_admin(tree)
     failpoint("worktree.registered")
-    os.makedirs(os.path.dirname(tree.path), mode=0o700, exist_ok=True)
+    atomic.make_directory(os.path.dirname(tree.path))
     os.mkdir(tree.path)
     _put(os.path.join(tree.path, ".git"), f"gitdir: {admin}\n")
     failpoint("worktree.linked")

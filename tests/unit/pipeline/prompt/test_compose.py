@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from holdfast.errors import ForbiddenInput, InvalidPattern, MissingTemplate, Pro
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.pipeline.prompt import compose as composing
 from holdfast.pipeline.prompt.attachments import Attachment
-from holdfast.pipeline.prompt.compose import Composed, Part, compose, facts, write
+from holdfast.pipeline.prompt.compose import Additions, Composed, Part, compose, facts, write
 from holdfast.redact import Redactor
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Packet
@@ -67,23 +68,15 @@ def composed(
     pipeline: PipelineSpec | None = PIPELINE,
     stage: StageSpec = IMPL,
     redact: Redactor | None = None,
-    extra: tuple[Attachment, ...] = (),
-    notes: str = "",
-    digest_policy: str | None = None,
-    script: str | None = None,
-    limit_bytes: int | None = None,
+    **additions: Any,
 ) -> Composed:
     return compose(
         packet,
         task(packet, pipeline, stage),
         stage,
+        Additions(**additions),
         project_dir=packet.path,
         redact=redact or Redactor({}),
-        extra=extra,
-        notes=notes,
-        digest_policy=digest_policy,
-        script=script,
-        limit_bytes=limit_bytes,
     )
 
 
@@ -100,7 +93,7 @@ def test_the_parts_stand_in_order_between_markers(packet: Packet) -> None:
     put(os.path.join(packet.attachments, "git.diff"), "+ x\n")
     put(os.path.join(packet.attachments, "logs.txt"), "ok\n")
     found = composed(
-        packet, extra=(Attachment(name="gemini_review", text="fine"),), notes="The gate refused."
+        packet, reports=(Attachment(name="gemini_review", text="fine"),), notes="The gate refused."
     )
     names = ["rules", "role", "task", "context", "request", "notes"]
     attached = ["attachment gemini_review", "attachment git.diff", "attachment logs.txt"]
@@ -168,7 +161,7 @@ def test_secrets_and_forbidden_paths_appear_nowhere(packet: Packet) -> None:
         packet,
         pipeline=pipeline,
         redact=Redactor({"A_KEY": "hunter2hunter2"}, patterns=[r"ACME-\d+"]),
-        extra=(Attachment(name="secrets/x", text=dirty),),
+        reports=(Attachment(name="secrets/x", text=dirty),),
         notes=dirty,
     )
     for secret in ("ACME", "hunter2", "abcd1234", ".env", "secrets/"):
@@ -236,7 +229,7 @@ def test_a_task_without_pack_request_or_pipeline_has_a_prompt(packet: Packet) ->
 def test_long_logs_lose_their_middle_and_earlier_outputs_do_not(packet: Packet) -> None:
     text = "".join(f"line {number}\n" for number in range(1000))
     put(os.path.join(packet.attachments, "logs.txt"), text)
-    found = composed(packet, extra=(Attachment(name="gemini_review", text=text, is_whole=True),))
+    found = composed(packet, reports=(Attachment(name="gemini_review", text=text, is_whole=True),))
     assert parts(found.text)["attachment gemini_review"] == text.rstrip("\n")
     log = parts(found.text)["attachment logs.txt"].split("\n")
     assert (log[0], log[199], log[201], log[-1]) == ("line 0", "line 199", "line 800", "line 999")
@@ -290,12 +283,12 @@ def test_earlier_outputs_are_cut_last_and_never_left_out(packet: Packet) -> None
     review = Attachment(
         name="review", text="".join(f"finding {number:04}\n" for number in range(500)), is_whole=True
     )
-    full = composed(packet, extra=(review,))
+    full = composed(packet, reports=(review,))
     spare = len(parts(full.text)["attachment logs.txt"]) - 50 * 10
-    less = composed(packet, extra=(review,), limit_bytes=len(full.text.encode()) - spare)
+    less = composed(packet, reports=(review,), limit_bytes=len(full.text.encode()) - spare)
     assert parts(less.text)["attachment review"] == parts(full.text)["attachment review"]
     assert "line 0019\n[… 960 lines" in parts(less.text)["attachment logs.txt"]
-    least = composed(packet, extra=(review,), limit_bytes=len(full.text.encode()) - spare - 3000)
+    least = composed(packet, reports=(review,), limit_bytes=len(full.text.encode()) - spare - 3000)
     assert "finding 0059\n[… 380 lines" in parts(least.text)["attachment review"]
     assert "no room" in parts(least.text)["attachment logs.txt"]
 

@@ -25,9 +25,16 @@ def check(name: str, data: dict[str, object]) -> None:
 @pytest.mark.req("PKT-14")
 @pytest.mark.parametrize(("exit_code", "prompt"), [(0, "ab" * 32), (1, "ab" * 32), (None, None)])
 def test_meta_has_the_fields_of_the_packet_for_any_end(exit_code: int | None, prompt: str | None) -> None:
-    data = stage_files.meta(
-        "gemini_brief", "gemini", exit_code=exit_code, start=START, end=END, prompt_sha256=prompt, attempt=3
+    call = stage_files.Call(
+        stage="gemini_brief",
+        tool="gemini",
+        exit_code=exit_code,
+        start=START,
+        end=END,
+        prompt_sha256=prompt,
+        attempt=3,
     )
+    data = stage_files.meta(call)
     wanted = {"stage", "tool", "exit_code", "start", "end", "duration_sec", "prompt_sha256", "schema"}
     assert wanted <= data.keys()
     assert (data["duration_sec"], data["exit_code"], data["prompt_sha256"]) == (90.5, exit_code, prompt)
@@ -35,7 +42,8 @@ def test_meta_has_the_fields_of_the_packet_for_any_end(exit_code: int | None, pr
 
 
 def test_a_clock_that_was_set_back_gives_no_negative_time() -> None:
-    data = stage_files.meta("s", "t", exit_code=0, start=END, end=START, prompt_sha256=None)
+    call = stage_files.Call(stage="s", tool="t", exit_code=0, start=END, end=START, prompt_sha256=None)
+    data = stage_files.meta(call)
     assert data["duration_sec"] == 0.0
 
 

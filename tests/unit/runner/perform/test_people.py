@@ -16,8 +16,8 @@ from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.facts import PreparedInterrupt, Problem, StartFailure
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
+from tests.support.journals import opened
 from tests.support.performing import Driver, context_of
 
 
@@ -30,7 +30,7 @@ def context(home: str) -> Iterator[Context]:
         stages=(StageSpec(name="command_run", agent="command"),), limits=Limits(),
     )  # fmt: skip
     packet = create(Home(home), spec, prompt=None, env={"env": {}}, status=Status.SPAWNING)
-    ledger = Ledger(packet, load.fold(packet), Journal(packet.journal), Redactor({}))
+    ledger = Ledger(packet, load.fold(packet), opened(packet), Redactor({}))
     with context_of(ledger) as context:
         ledger.record(ev.TaskMoved(old="spawning", new="interrupted", reason="no git", interrupt="no git"))
         memory = context.memory

@@ -102,9 +102,9 @@ def retried(reason: str, stage: str = "a_run", *, status: str = "crashed", **pla
         (ended("stopped", intent="interrupt"), asking("ours")),
         (ended("stopped", intent="interrupt", cause="down"), asking("ours", cause="down")),
         (ended("stopped", intent="deadline"), moving("running", "abandoned", "ours")),
-        (ended("stopped", intent="output"), asking("ours")),
-        (ended("stopped", intent="budget"), asking("ours")),
-        (ended("stopped", intent="timeout"), asking("ours")),
+        (ended("stopped", intent="output"), asking("ours", cause="output")),
+        (ended("stopped", intent="budget"), asking("ours", cause="budget")),
+        (ended("stopped", intent="timeout"), asking("ours", cause="timeout")),
         (ended("hung", intent="hang"), retried("ours", status="hung")),
         (ended("stopped", intent="session"), retried("ours")),
         (ended("stopped", intent="input"), asking("ours")),
@@ -131,7 +131,7 @@ def test_a_limit_ends_a_task_that_must_not_ask(
 ) -> None:
     limits = Limits(deadline_s=None, on_limit=on_limit)
     story = ended("stopped", intent=intent, limits=limits, interrupt_off=off)
-    assert follow(story) == moving("running", status, reason)
+    assert follow(story) == moving("running", status, reason, cause=intent)
 
 
 def test_an_error_ends_a_task_that_must_not_ask() -> None:

@@ -188,6 +188,9 @@ def test_an_approval_lets_the_stage_start() -> None:
     assert answer(awaiting_approval(), "approve", message="go") == applied(
         "approve", given, onward, message="go"
     )
+    meant = {"interrupt": 1, "stage": "a_run"}
+    onward = by_request("interrupted", "spawning", "a_run approved by me")
+    assert answer(awaiting_approval(), "approve", **meant) == applied("approve", given, onward, **meant)
     onward = by_request("interrupted", "queued", "a_run approved by me")
     assert answer(awaiting_approval(queue=QueueSpec()), "approve") == applied("approve", given, onward)
 
@@ -266,6 +269,9 @@ def test_a_retry_opens_a_run(story: Story, args: dict[str, Any], run: dict[str, 
         (interrupted(), "resume", {"message": 7}, "message must be text"),
         (interrupted(), "approve", {}, "it is interrupted and waits for no approval"),
         (Story(), "reject", {}, "it is spawning and waits for no approval"),
+        (awaiting_approval(), "approve", {"interrupt": 2}, "the answer is for an earlier question; it waits"),
+        (awaiting_approval(), "approve", {"interrupt": "1"}, "the answer is for an earlier question"),
+        (awaiting_approval(), "reject", {"stage": "b_run"}, "the answer is for an earlier question"),
         (Story(), "start", {}, "it is spawning, not queued"),
         (Story(), "done", {}, "it is spawning, not queued"),
         (Story(), "retry", ENV, "it has not ended: it is spawning"),

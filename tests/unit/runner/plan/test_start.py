@@ -228,10 +228,12 @@ def test_a_budget_that_is_used_up_stops_the_next_call() -> None:
     reason = story.task.budget_reached
     assert reason is not None
     assert "10 of 10 tokens" in reason
-    assert next_step(story, ready()) == asking(reason)
-    assert next_step(spent(on_limit="end"), ready()) == moving("spawning", "abandoned", reason)
+    assert next_step(story, ready()) == asking(reason, cause="budget")
+    abandoned = moving("spawning", "abandoned", reason, cause="budget")
+    assert next_step(spent(on_limit="end"), ready()) == abandoned
     not_asking = f"{reason} (not asking: interrupt_off has budget)"
-    assert next_step(spent(interrupt_off=("budget",)), ready()) == moving("spawning", "abandoned", not_asking)
+    abandoned = moving("spawning", "abandoned", not_asking, cause="budget")
+    assert next_step(spent(interrupt_off=("budget",)), ready()) == abandoned
 
 
 @pytest.mark.req("BUD-4")
@@ -471,7 +473,7 @@ def test_the_checks_of_the_task_in_their_order() -> None:
     assert next_step(story, remembered) == Preflight()
     remembered.preflight_run = 1
     assert story.task.budget_reached is not None
-    assert next_step(story, remembered) == asking(story.task.budget_reached)
+    assert next_step(story, remembered) == asking(story.task.budget_reached, cause="budget")
     story.task.messages = 0
     assert next_step(story, remembered) == asking("held")
     remembered.start_failure = None

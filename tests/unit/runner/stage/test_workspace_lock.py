@@ -15,9 +15,9 @@ from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import lock as workspace_lock
+from tests.support.journals import opened
 
 
 def packet(home: str, task_id: str) -> Packet:
@@ -33,7 +33,7 @@ def lock(home: str) -> Iterator[WorkspaceLock]:
     """Of a task, where another one has said that it writes."""
     ensure_home(home)
     ours = packet(home, "ours")
-    ledger = Ledger(ours, load.fold(ours), Journal(ours.journal), Redactor({}))
+    ledger = Ledger(ours, load.fold(ours), opened(ours), Redactor({}))
     os.makedirs(Home(home).workspaces, exist_ok=True)
     workspace_lock.sign(Home(home), home, "other")
     lock = WorkspaceLock(ledger)

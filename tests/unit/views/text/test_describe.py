@@ -20,3 +20,9 @@ from holdfast.views.text import describe
 def test_a_reason_says_when_it_goes_on(status: str, wake_at: str | None, said: str) -> None:
     manifest = {"status": status, "status_reason": "backoff after a crash", "wake_at": wake_at}
     assert describe.reason(manifest, clock.parse_iso("2026-01-31T12:00:00.000Z")) == said
+
+
+def test_a_report_in_one_line_has_no_signs_of_headings() -> None:
+    text = "## Findings None. ### Test gaps issue #12 and C# #"
+    assert describe.without_headings(text) == "Findings None. Test gaps issue #12 and C#"
+    assert describe.without_headings("as  it is") == "as  it is"

@@ -64,8 +64,8 @@ COMMAND = Command(
             choices=("list", "probe", "replay"),
             synonyms={"ls": "list"},
         ),
-        Argument(dest="agent", metavar="AGENT", required=False, completes="agent"),
-        Argument(dest="file", metavar="STDOUT_FILE", required=False, completes="file"),
+        Argument(dest="agent", metavar="[AGENT]", required=False, completes="agent"),
+        Argument(dest="file", metavar="[STDOUT_FILE]", required=False, completes="file"),
     ),
     actions=_ACTIONS,
     options=(

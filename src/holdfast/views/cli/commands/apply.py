@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import HoldfastError, NotPossible
+from holdfast.model import concerns
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import load
+from holdfast.packet import asker, load
 from holdfast.store import index
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
@@ -45,6 +46,7 @@ def run(values: dict[str, Any]) -> int:
     from holdfast.workspace.worktrees.apply import apply
 
     packet = load.find(Home(paths.home()), values["task"])
+    asker.check(asker.find(), packet, "apply")
     manifest = load.read_manifest(packet)
     state = manifest["status"]
     if state not in ENDS and state != Status.INTERRUPTED:
@@ -74,6 +76,8 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"'git submodule update --recursive {which}' updates {few(applied.submodules)}")
     if applied.left_out:
         out.talk(f"left out (outside the scope): {few(applied.left_out)}")
+    if manifest.get("concerns"):
+        out.talk(f"warning: there are objections: {concerns.all_as_text(manifest['concerns'])}")
     return 0
 
 

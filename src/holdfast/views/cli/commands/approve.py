@@ -22,6 +22,7 @@ COMMAND = Command(
     arguments=(targets.TASKS.evolve(completes="asking-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Message for the agent."),
+        targets.GOING_NO_WAIT,
         targets.everything("tasks that wait for approval"),
         targets.STATE,
         targets.LABEL,
@@ -35,7 +36,7 @@ def run(values: dict[str, Any]) -> int:
     chosen = targets.choose(values, "approve", fits=waits_for_approval)
     args = {"message": values["message"]} if values["message"] else {}
     sent = requests.send_all(chosen.packets, "approve", lambda _: args)
-    request.confirm_going(sent.accepted, "continues", as_json=values["json"])
+    request.confirm_going(sent.accepted, "continues", values)
     return chosen.status or request.complain(sent)
 
 

@@ -21,7 +21,8 @@ COMMAND = Command(
     summary="Show a task's changes as a patch.",
     description="Compares the working tree with the snapshot taken when the task started, so earlier "
     "changes of yours are not included. Changes outside a packet's scope, such as files its acceptance "
-    "commands left, are hidden. Only tasks with a scope or a worktree have a snapshot.",
+    "commands left, are hidden. A plain run in place takes no snapshot: it is compared with the commit that "
+    "was checked out, without files that have not changed since its start.",
     examples=(
         "holdfast diff 20260131-fix",
         "holdfast diff 20260131-fix --stat",
@@ -79,10 +80,14 @@ def run(values: dict[str, Any]) -> int:
         sys.stdout.write("\n".join(lines))
     else:
         sys.stdout.buffer.write(text)
+    sys.stdout.flush()
+    if found.note:
+        out.talk(found.note)
+    for path in found.unreadable:
+        out.talk(f"warning: {path} cannot be read, so what is in it is not shown; 'chmod u+rx' opens it")
     if found.left_out:
-        sys.stdout.flush()
         files = amounts.plural(len(found.left_out), "file")
         out.talk(f"{files} outside the scope not shown; --all shows everything")
-    elif not text:
+    elif not text and not found.unreadable:
         out.talk(f"{packet.task_id} changed nothing in {found.path}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import paths
+from holdfast.errors import UsageError
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views import option_values
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="digest",
     summary="Show what changed since the last digest.",
-    description="For scripts and for agents that orchestrate tasks: the tasks that changed since a cursor, "
-    "the number of tasks in each state, and the next cursor. Never more than 4 KB; what does not fit comes "
-    "with the next digest ('left_out' counts it). Without --since, or with an unknown cursor, it is a full "
-    "one: all live tasks and those that ended last.",
+    description="For scripts, and for agents that orchestrate tasks: the tasks that changed since a cursor, "
+    "the number of tasks in each state, and the next cursor. At most 4 KB; the next digest has the rest "
+    "('left_out' counts it). Without --since, or with an unknown cursor, the digest is full: all live tasks "
+    "and the most recently ended ones, or all tasks that TASK and --label select.",
     examples=(
         "holdfast digest --json",
         "holdfast digest --since 3f2a9c1be07d.42 --json",
@@ -45,6 +46,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print the digest."""
     home = Home(paths.home())
+    _check_cursor(values["since"])
     ids = {load.find(home, text, archived=True).task_id for text in values["task"]}
     wanted = option_values.labels(values["label"])
     found = digest.gather(home, since=values["since"], only=ids or None, wanted=wanted)
@@ -61,6 +63,18 @@ def run(values: dict[str, Any]) -> int:
     print(f"{counts}{left}{note}")
     print(f"cursor {found['cursor']}")
     return 0
+
+
+def _check_cursor(text: str | None) -> None:
+    """Raises UsageError for what no digest printed. One of another index is answered with a full digest, and
+    so is an empty one: a variable of a script that has none yet."""
+    if not text or digest.is_cursor(text):
+        return
+    raise UsageError(
+        f"--since: not a cursor: {text!r}",
+        hint="the last line of a digest has it; leave out --since for a full one. 'holdfast report --since "
+        "24h' looks back by time",
+    )
 
 
 def _line(task: dict[str, Any]) -> str:

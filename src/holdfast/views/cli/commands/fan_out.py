@@ -24,11 +24,11 @@ _OF_QUEUE = tuple(option for option in submit.COMMAND.options if option.dest in 
 COMMAND = Command(
     name="fan-out",
     summary="Work on the items of a plan in parallel, and merge them one by one.",
-    description="Each item becomes a queued task TASK.ITEM in a worktree of its own. Work that is completed "
-    "is merged into the branch holdfast/TASK, if it has no conflict, is in the item's scope, and passes "
-    "--accept together with everything merged before. What does not fit goes back to its agent, with the "
-    "reason. Prints the task's id and returns. The other options are those of 'run' and hold for each item; "
-    "budgets are divided among them.",
+    description="Each item becomes a queued task TASK.ITEM with its own worktree. Completed work is merged "
+    "into the branch holdfast/TASK if it has no conflict, is in the item's scope, and passes --accept "
+    "together with everything merged before. Refused work goes back to its agent, with the reason. Prints "
+    "the task's id and returns. The other options are those of 'run' and apply to each item; budgets are "
+    "divided among the items.",
     examples=(
         'holdfast fan-out plan.yaml --agent claude --accept "make test"',
         "holdfast fan-out plan.yaml --agent codex --budget-usd 20 --send-back 1",

@@ -6,15 +6,16 @@ import os
 
 from holdfast import paths
 from holdfast.errors import NotFound, UsageError
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
 from holdfast.views import option_values
 from holdfast.views.cli.follow import loop
 from holdfast.views.cli.follow.log_view import LogsView
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
+from holdfast.views.cli.show import out
 from holdfast.views.output_refresh import refresh_once
-from holdfast.views.text import amounts
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ COMMAND = Command(
             flags=("--attempt",),
             dest="attempt",
             metavar="N",
-            help="Print raw stdout (or --stderr) of attempt N.",
+            help="Print raw stdout (or --stderr) of attempt N, or of a directory such as 003-fix.gate.",
         ),
     ),
 )
@@ -56,10 +57,9 @@ def run(values: dict[str, Any]) -> int:
     if values["raw"] and values["stderr"]:
         raise UsageError("--raw and --stderr exclude each other", hint="give one of them")
     count = option_values.whole_number(values["lines"], "--lines")
-    number = option_values.whole_number(values["attempt"], "--attempt")
-    is_raw = values["raw"] or values["stderr"] or number is not None
+    is_raw = values["raw"] or values["stderr"] or values["attempt"] is not None
     name = "stderr" if values["stderr"] else "stdout"
-    only = _attempt(packet, number) if number is not None else None
+    only = _attempt(packet, values["attempt"]) if values["attempt"] is not None else None
     view = LogsView(
         packet,
         raw=name if is_raw else "",
@@ -73,9 +73,18 @@ def run(values: dict[str, Any]) -> int:
         view.print_end(count)
         if values["follow"]:
             loop.follow_one(packet, view, until=_until(only), stays=True)
+        elif not is_raw:
+            _tell_question(packet)
     finally:
         view.close()
     return 0
+
+
+def _tell_question(packet: Packet) -> None:
+    """Say what the task waits for: its log has the question only once it is answered."""
+    manifest = load.read_manifest(packet)
+    if manifest["status"] == Status.INTERRUPTED:
+        out.talk(describe.interruption(manifest))
 
 
 def _until(only: AttemptDir | None) -> Any:
@@ -88,13 +97,18 @@ def _until(only: AttemptDir | None) -> Any:
     return is_over
 
 
-def _attempt(packet: Packet, number: int) -> AttemptDir:
-    """The attempt with this number. Raises NotFound."""
-    names = load.attempt_names(packet)
-    for name in names:
-        if name.partition("-")[0].lstrip("0") == str(number):
+def _attempt(packet: Packet, text: str) -> AttemptDir:
+    """The attempt with this number, or the one whose directory has this name: holdfast's steps have no
+    number. Raises NotFound."""
+    found = load.numbered_attempts(packet)
+    if text in dict(found):
+        return packet.attempt(text)
+    number = option_values.whole_number(text, "--attempt")
+    for name, its_number in found:
+        if its_number is not None and its_number == number:
             return packet.attempt(name)
+    count = sum(its_number is not None for _, its_number in found)
     raise NotFound(
         f"{packet.task_id} has no attempt {number}",
-        hint=f"it has {amounts.plural(len(names), 'attempt')}" if names else "it has none yet",
+        hint=f"it has {amounts.plural(count, 'attempt')}" if count else "it has none yet",
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
-from holdfast import clock, paths
+from holdfast import clock, files, paths
 from holdfast.model.status import ENDS
-from holdfast.store.layout import Home
-from holdfast.views.cli import targets
+from holdfast.store.layout import Home, output_log_in
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, table, terminal
 from holdfast.views.facts import task_list
-from holdfast.views.text import amounts, describe
+from holdfast.views.facts.queue_places import QueuePlaces
+from holdfast.views.text import amounts, describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ COMMAND = Command(
     name="ls",
     summary="List tasks.",
     description="Shows all tasks that have not ended and the most recently ended ones, in groups: what needs "
-    "you, working, waiting, queued, ended. A narrow terminal shows fewer columns.",
+    "you, working, waiting, queued, ended. Queued tasks are listed in the order in which they will start. "
+    "A narrow terminal shows fewer columns.",
     examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json | jq '.[].status'"),
     options=(
         Option(flags=("-a", "--all"), dest="all", kind="flag", help="Include all ended tasks."),
@@ -54,11 +56,18 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print the tasks, newest first in each group."""
-    targets.check_state(values["state"])
+    """Print the tasks, newest first in each group; queued ones in the order in which they will start."""
+    if values["state"] is not None:
+        from holdfast.views.cli import targets  # loads what the other verbs need
+
+        targets.check_state(values["state"])
     if values["watch"]:
         _watch(values)
-    _list(values)
+    gc.disable()  # nothing here is garbage, and the process ends soon
+    try:
+        _list(values, QueuePlaces(Home(paths.home())))
+    finally:
+        gc.enable()
     return 0
 
 
@@ -66,30 +75,35 @@ def _watch(values: dict[str, Any]) -> None:
     """Show the list when a task has changed; while one works, every second, for times and output."""
     from holdfast.views.facts.changes import Changes
 
-    changes = Changes(Home(paths.home()))
+    home = Home(paths.home())
+    changes, places = Changes(home), QueuePlaces(home)
     while True:
         if terminal.can_redraw(sys.stdout):
             print("\x1b[H\x1b[J", end="")
-        rows = _list(values)
+        rows = _list(values, places)
         sys.stdout.flush()
         clock.sleep(_LEAST_PAUSE_S)  # tasks that change at the same time are shown at once
-        changes.wait(_WATCH_S if any(describe.group(row) == "working" for row in rows) else _IDLE_S)
+        is_working = any(describe.group(row) == "working" for row in rows)
+        ends_mono = clock.mono() + (_WATCH_S if is_working else _IDLE_S)
+        while not changes.wait(_WATCH_S) and not places.is_outdated and clock.mono() < ends_mono:
+            pass
 
 
-def _list(values: dict[str, Any]) -> list[dict[str, Any]]:
+def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
     state = values["state"]
     home = Home(paths.home())
     if values["archived"]:
         rows = task_list.archived(home, state=state)
     else:
         everything = values["all"] or values["json"] or bool(values["label"])
-        rows = task_list.tasks(home, everything=everything, state=state)
+        rows = task_list.tasks(home, everything=everything, state=state, is_brief=not everything)
     if values["label"]:
         from holdfast.model import labels
         from holdfast.views import option_values
 
         wanted = option_values.labels(values["label"])
         rows = [row for row in rows if labels.match(row, wanted)]
+    rows = places.arrange(rows)
     is_cut = (
         not (values["all"] or values["archived"] or values["label"] or values["json"])
         and state is None
@@ -104,6 +118,8 @@ def _list(values: dict[str, Any]) -> list[dict[str, Any]]:
     elif rows:
         _print(home, rows, is_archive=values["archived"])
         _print_lost_runners(home, [row for row in rows if row["runner_gone"]])
+        for line in places.obstacles:
+            out.talk(fit_text.printable(line))
     elif values["label"]:
         out.talk("no tasks with this label" if len(values["label"]) == 1 else "no tasks with these labels")
     elif state is not None:
@@ -146,8 +162,9 @@ def _print_lost_runners(home: Home, rows: list[dict[str, Any]]) -> None:
 
 #: Longest pause between two lists of --watch while a task works, and while none does; shortest pause.
 _WATCH_S, _IDLE_S, _LEAST_PAUSE_S = 1.0, 30.0, 0.1
-#: Columns that a narrow terminal drops, first to last.
-_DROPPED_FIRST = (3, 7, 6, 5, 2, 4)
+#: Columns that a narrow terminal drops, first to last: stage, age, tokens and agent for a readable last line,
+#: cost and elapsed time only for a few words of it.
+_DROPPED_FOR_LAST, _DROPPED_FIRST = (3, 7, 5, 2), (6, 4)
 
 
 def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool) -> None:
@@ -160,25 +177,32 @@ def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool) -> None:
         if group in members and len(members) > 1:
             headings[len(rows)] = f"{group} ({len(members[group])})"
         rows += members.get(group, [])
+    folder = files.open_folder(home.archive if is_archive else home.tasks)
+    cells = [_cells(folder, row, now) for row in rows]
+    os.close(folder)
     table.show(
         ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
-        [_cells(home.output_log_of(row["task_id"], is_archived=is_archive), row, now) for row in rows],
+        cells,
         colours={1: terminal.STATE_COLOURS},
         dropped_first=_DROPPED_FIRST,
+        dropped_for_last=_DROPPED_FOR_LAST,
         begins_with_id=True,
         headings=headings,
     )
 
 
-def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
+def _cells(folder: int, row: dict[str, Any], now: float) -> tuple[str, ...]:
+    task_id: str = row["task_id"]
+    elapsed_s, age_s = describe.elapsed_s(row, now), max(0.0, now - clock.parse_iso(row["started_at"]))
+    elapsed, has_usage = clock.duration_text(elapsed_s), "usage" in row
     return (
-        row["task_id"],
+        task_id,
         describe.state(row),
         row["agent"],
         row["stage"] or "-",
-        clock.duration_text(describe.elapsed_s(row, now)),
-        amounts.tokens(row) or "-",
-        amounts.cost(row) or "-",
-        clock.duration_text(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        task_list.note(row) + task_list.last_line(output_log, row, now),
+        elapsed,
+        (has_usage and amounts.tokens(row)) or "-",
+        (has_usage and amounts.cost(row)) or "-",
+        elapsed if age_s == elapsed_s else clock.duration_text(age_s),
+        task_list.note(row) + task_list.last_line(output_log_in(task_id), row, now, folder),
     )

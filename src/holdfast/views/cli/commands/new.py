@@ -196,7 +196,7 @@ def _check_options(values: dict[str, Any]) -> None:
     if values["run"] and values["plan"]:
         raise UsageError(
             "--run and --from-plan exclude each other",
-            hint="a plan brings commands: create the packet, read it, then run it",
+            hint="a plan contains commands: create the packet, read it, then run it",
         )
     if values["var"] and not values["template"]:
         raise UsageError("--var needs --template", hint="'holdfast new --template NAME --var KEY=VALUE'")

@@ -78,7 +78,7 @@ COMMAND = Command(
             choices=("list", "show", "check", "index"),
             synonyms={"ls": "list"},
         ),
-        Argument(dest="packet", metavar="PACKET", required=False, completes="folder"),
+        Argument(dest="packet", metavar="[PACKET]", required=False, completes="folder"),
     ),
     actions=_ACTIONS,
     options=(
@@ -93,7 +93,7 @@ COMMAND = Command(
             flags=("--trust-project",),
             dest="trust_project",
             kind="flag",
-            help="Include what the project brings, even if you do not trust it.",
+            help="Include settings of a project that you do not trust.",
         ),
         Option(
             flags=("--estimate",),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.errors import CommandNotFound, NotPossible, UsageError
-from holdfast.failpoints import failpoint
 from holdfast.model.status import ENDS, Status, exit_status
-from holdfast.packet import load
+from holdfast.packet import asker, load
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
@@ -17,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.forge.gh import Check, Forge
     from holdfast.store.layout import Packet
-    from holdfast.views.facts.forge import Check, Forge
     from holdfast.workspace.worktrees.push import Pushed
 
 #: Time between two looks at the checks: first short, then longer.
@@ -59,7 +58,7 @@ COMMAND = Command(
             flags=("-y", "--yes"),
             dest="yes",
             kind="flag",
-            help="The remote is right, although the settings of the repository changed.",
+            help="Push even if the settings of the repository have changed.",
         ),
         JSON,
     ),
@@ -68,8 +67,9 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Push, open or update, and wait if asked to."""
-    from holdfast.views.facts import pull_request
-    from holdfast.views.facts.forge import FAILED, Forge
+    from holdfast.forge import text
+    from holdfast.forge.gh import FAILED, Forge
+    from holdfast.forge.publish import open_or_update
     from holdfast.workspace.worktrees import push
 
     wait_s = option_values.duration(values["wait"], "--wait", "30m")
@@ -77,15 +77,18 @@ def run(values: dict[str, Any]) -> int:
     if values["retry"] and wait_s is None:
         raise UsageError("--retry needs --wait", hint="for example --wait 30m --retry 2")
     packet = load.find(Home(paths.home()), values["task"])
+    asker.check(asker.find(), packet, "pr")
     while True:
         manifest = load.read_manifest(packet)
         _check_state(packet, manifest, draft=values["draft"])
-        title = pull_request.title(packet, manifest)
+        title = text.title(packet, manifest)
         pushed = push.push(packet, goal=title, remote=values["remote"], is_confirmed=values["yes"])
-        body = pull_request.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
+        body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
         forge = Forge(manifest["project_dir"], pushed.repository)
         try:
-            url, is_new = _open(forge, pushed, values, title=title, body=body)
+            url, is_new = open_or_update(
+                forge, pushed.branch, base=values["base"], title=title, body=body, draft=values["draft"]
+            )
         except CommandNotFound as error:
             if values["json"]:
                 _print_json(packet, pushed, None, is_new=False, checks=None)
@@ -94,7 +97,7 @@ def run(values: dict[str, Any]) -> int:
             return 0
         if not values["json"]:
             _print_opened(pushed, url, is_new=is_new)
-        checks = None if wait_s is None else _wait(forge, url, wait_s)
+        checks = None if wait_s is None else _wait(forge, url, wait_s, commit=pushed.commit)
         failed = [check for check in checks or () if check.bucket in FAILED]
         if not failed or not retries:
             if values["json"]:
@@ -134,19 +137,6 @@ def _check_state(packet: Packet, manifest: dict[str, Any], *, draft: bool) -> No
         )
 
 
-def _open(forge: Forge, pushed: Pushed, values: dict[str, Any], *, title: str, body: str) -> tuple[str, bool]:
-    """The address of the pull request, and whether it is new."""
-    url = forge.find(pushed.branch)
-    if url is None:
-        created = forge.create(
-            pushed.branch, base=values["base"], title=title, body=body, draft=values["draft"]
-        )
-        failpoint("pr.opened")
-        return created, True
-    forge.update(url, base=values["base"], title=title, body=body)
-    return url, False
-
-
 def _print_by_hand(pushed: Pushed, base: str | None, *, title: str, body: str, why: str) -> None:
     out.talk(f"pushed {pushed.branch} to {pushed.url}; {why}")
     owner = pushed.repository
@@ -173,16 +163,16 @@ def _print_json(
 # ── checks ──
 
 
-def _wait(forge: Forge, url: str, limit_s: float) -> list[Check]:
+def _wait(forge: Forge, url: str, limit_s: float, *, commit: str) -> list[Check]:
     """The checks of the pull request once none is pending. Raises NotPossible after the time limit."""
     import select
 
-    from holdfast.views.facts.forge import PENDING
+    from holdfast.forge.gh import PENDING
 
     begun = clock.mono()
     told, pause_s = "", _MIN_S
     while True:
-        checks = forge.checks(url)
+        checks = forge.checks(url) if forge.view(url).shows_checks_of(commit) else []
         pending = [check.name for check in checks if check.bucket in PENDING]
         waited_s = clock.mono() - begun
         if not pending and (checks or waited_s >= min(limit_s, _NO_CHECKS_S)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, load
@@ -10,7 +12,8 @@ from holdfast.store.layout import Packet
 from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, prompt, terminal
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +22,13 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="resume",
     summary="Resume interrupted tasks, or wake waiting ones.",
-    description="A task keeps its files and, if the agent supports it, its session.",
+    description="A task keeps its files and, if the agent supports it, its session. If its agent asked a "
+    "question, -m is the answer; without it, you are asked for one on a terminal.",
     examples=("holdfast resume 20260131-fix -m 'use the test database'", "holdfast resume --all"),
     arguments=(targets.TASKS.evolve(completes="parked-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Answer for the agent."),
+        targets.GOING_NO_WAIT,
         targets.everything("interrupted tasks, without those that wait for approval"),
         targets.STATE,
         targets.LABEL,
@@ -42,11 +47,45 @@ def run(values: dict[str, Any]) -> int:
         fits=lambda row: row["status"] == Status.WAITING or _is_interrupted(row),
         by_all=_is_interrupted,
     )
-    args = {"message": values["message"]} if values["message"] else {}
     going = [packet for packet in chosen.packets if not _is_adopted(packet)]
+    asking = {packet.task_id: question for packet in going if (question := _question(packet))}
+    message = values["message"]
+    if message is None and len(going) == 1 and asking and _can_ask():
+        message, stays = _answer(*asking.values())
+        if stays:
+            task_id = going[0].task_id
+            out.talk(f"{task_id} stays interrupted; 'holdfast resume {task_id} -m ANSWER' answers it")
+            return 0
+    args = {"message": message} if message else {}
     sent = requests.send_all(going, "resume", lambda _: args)
-    request.confirm_going(sent.accepted, "continues", as_json=values["json"])
+    if message is None and not values["json"]:
+        for packet in sent.accepted:
+            if packet.task_id in asking:
+                out.talk(f"{packet.task_id} gets no answer to: {asking[packet.task_id]}")
+    request.confirm_going(sent.accepted, "continues", values)
     return chosen.status or request.complain(sent)
+
+
+def _question(packet: Packet) -> str:
+    """What its agent asked; empty if it waits for something else."""
+    try:
+        manifest = load.read_manifest(packet)
+    except HoldfastError:
+        return ""  # the request tells why
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    if manifest["status"] != Status.INTERRUPTED or interrupt.get("asked_by") != "agent":
+        return ""
+    return describe.one_line(str(interrupt.get("reason") or "").encode())
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and terminal.is_terminal(sys.stderr)
+
+
+def _answer(question: str) -> tuple[str | None, bool]:
+    """The person's answer, and whether the task stays interrupted."""
+    out.talk(question)
+    return prompt.line("Answer (Enter: none, Ctrl-D: leave the task interrupted):")
 
 
 def _is_adopted(packet: Packet) -> bool:

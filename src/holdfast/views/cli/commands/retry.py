@@ -50,6 +50,7 @@ COMMAND = Command(
             metavar="FIELD=VALUE",
             help="Change a limit or the scope, as in manifest.yaml; += and -= change a list (repeatable).",
         ),
+        targets.GOING_NO_WAIT,
         targets.everything("failed and abandoned tasks"),
         targets.STATE,
         targets.LABEL,
@@ -72,5 +73,5 @@ def run(values: dict[str, Any]) -> int:
     sent = requests.send_all(chosen.packets, "retry", lambda packet: again.args_of(packet, values))
     for packet in sent.accepted:
         again.list_again(packet, talk=out.talk)
-    request.confirm_going(sent.accepted, "runs again", as_json=values["json"])
+    request.confirm_going(sent.accepted, "runs again", values)
     return chosen.status or request.complain(sent)

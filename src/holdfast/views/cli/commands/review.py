@@ -16,7 +16,7 @@ from holdfast.views.cli.commands import run as run_verb
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.parse.task_options import PROJECT, TRUST_PROJECT
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, user_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def run(values: dict[str, Any]) -> int:
     target = os.path.abspath(values["out"] or f"review-{task_id}")
     if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
         raise DuplicateTask(f"{target} exists and is not empty", hint="choose another folder, or remove it")
+    user_file.refuse_way_out(target)
     draft = Draft(
         task_id=task_id,
         goal=goal,
@@ -95,6 +96,8 @@ def run(values: dict[str, Any]) -> int:
     if status == 130:
         out.talk(f"the results will be in {packet.outputs}")
         return status
+    # Again: its name can be guessed, and an agent may have put a link there meanwhile.
+    user_file.refuse_way_out(target)
     export.export(packet, target)
     out.talk(f"results: {target}")
     return status

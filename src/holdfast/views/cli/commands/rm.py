@@ -5,9 +5,18 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import CorruptFile, HoldfastError, NotFound, NotPossible, Unanswered
+from holdfast.errors import (
+    AmbiguousId,
+    CorruptFile,
+    HoldfastError,
+    NotFound,
+    NotPossible,
+    RequestRefused,
+    Unanswered,
+)
 from holdfast.model.status import ENDS
-from holdfast.packet import inbox, load
+from holdfast.packet import asker, inbox, load
+from holdfast.packet.kill_runner import Patience
 from holdfast.queue.dependents import Dependents
 from holdfast.store import audit, process
 from holdfast.store import lock as locks
@@ -18,7 +27,7 @@ from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out
 from holdfast.views.removal.task import remove_task
 from holdfast.views.removal.worktree import remove_worktree
-from holdfast.views.requests import Posted, post_request
+from holdfast.views.requests import Insistence, Posted, post_request
 from holdfast.views.text import leftovers
 
 TYPE_CHECKING = False
@@ -73,10 +82,12 @@ def run(values: dict[str, Any]) -> int:
     names = _names(values)
     items = _items_of(home, names) if values["items"] else {}
     names = list(dict.fromkeys(each for name in names for each in (*items.get(name, ()), name)))
-    stopping = _stop_all(home, names) if values["force"] else {}
+    who = asker.find()
+    stopping = _stop_all(home, names, who) if values["force"] else {}
     for text in names:
         try:
             packet = _find(home, text)
+            asker.check(who, packet, "rm")
             _check_items(text, [name for name in items.get(text, ()) if name not in removed])
             _check_ended(packet, force=values["force"], stopping=stopping.get(text))
             worktree_note = remove_worktree(packet, force=values["force"]).note
@@ -135,7 +146,13 @@ def _check_items(parent: str, kept: list[str]) -> None:
 
 def _find(home: Home, text: str) -> Packet:
     """By its full id: a second 'rm job' must not match job-2."""
-    packet = load.find(home, text, archived=True)
+    try:
+        packet = load.find(home, text, archived=True)
+    except AmbiguousId as error:
+        first = next(
+            name for name in (*load.task_ids(home), *load.archived_ids(home)) if name.startswith(text)
+        )
+        raise AmbiguousId(str(error), hint=f"'rm' needs the full id: 'holdfast rm {first}'") from error
     if packet.task_id != text:
         raise NotFound(
             f"no task {text!r} in {home.path}",
@@ -149,17 +166,18 @@ def _audit(home: Home, task_id: str, reason: str) -> None:
     audit.append(home, {**entry, "reason": reason} if reason else entry)
 
 
-def _stop_all(home: Home, names: list[str]) -> dict[str, Posted | HoldfastError]:
+def _stop_all(home: Home, names: list[str], who: asker.Asker) -> dict[str, Posted | HoldfastError]:
     """Ask all tasks that have not ended to stop, before the first is awaited. Returns the request, or why
     there is none, of each."""
     stopping: dict[str, Posted | HoldfastError] = {}
     for text in names:
         try:
             packet = _find(home, text)
+            asker.check(who, packet, "rm")
             restore_modes(packet.path)
-            if _is_readable(packet) and load.read_manifest(packet)["status"] not in ENDS:
+            if _is_readable(packet) and load.read_true(packet)["status"] not in ENDS:
                 reason = {"reason": "removed with --force"}
-                stopping[text] = post_request(packet, "stop", reason, wakes=True)
+                stopping[text] = post_request(packet, "stop", reason, wakes=True, kills=True)
         except HoldfastError as error:
             stopping[text] = error  # a full disk, for example
     return stopping
@@ -172,11 +190,13 @@ def _check_ended(packet: Packet, *, force: bool, stopping: Posted | HoldfastErro
         _check_no_agent(packet)
         return
     try:
-        state = load.read_manifest(packet)["status"]
+        state = load.read_true(packet)["status"]
     except HoldfastError:
         _check_no_agent(packet)
         return
     if state in ENDS and os.path.exists(packet.task_done):
+        if force:
+            _await_no_runner(packet)
         return
     if not force:
         raise NotPossible(
@@ -185,11 +205,15 @@ def _check_ended(packet: Packet, *, force: bool, stopping: Posted | HoldfastErro
         )
     if isinstance(stopping, HoldfastError):
         raise stopping  # nobody was asked to stop it
+    insistence = Insistence(packet)
     ends_mono = clock.mono() + _STOP_S
-    while not os.path.exists(packet.task_done):
+    while not load.is_settled(packet, load.read_manifest(packet)):
+        insistence.look()
         try:
             if stopping is not None:
                 stopping.is_answered()
+        except RequestRefused:
+            stopping = None  # another request ended it first
         except CorruptFile:
             _check_no_agent(packet)  # no runner can ever stop it
             return
@@ -207,10 +231,13 @@ def _is_readable(packet: Packet) -> bool:
 
 
 def _await_no_runner(packet: Packet) -> None:
-    """A runner whose journal was removed ends its agents and exits. Raises Unanswered."""
+    """A runner whose journal was removed ends its agents and exits. One that does not is killed. Raises
+    Unanswered."""
     inbox.ring(packet)
+    patience = Patience(packet)
     ends_mono = clock.mono() + _STOP_S
     while locks.is_held(packet.runner_lock):
+        patience.look()
         if clock.mono() > ends_mono:
             raise Unanswered(f"{packet.task_id} still has a runner", hint="try again in a moment")
         clock.sleep(0.02)

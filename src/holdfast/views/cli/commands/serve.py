@@ -6,6 +6,7 @@ from holdfast import paths
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.store.layout import Home
+from holdfast.views import descriptors
 from holdfast.views.cli.parse.command_spec import Argument, Command, Option
 from holdfast.views.cli.show import out
 
@@ -16,10 +17,9 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="serve",
     summary="Show tasks in a browser.",
-    description="Starts a server for this machine alone and prints an address: of all tasks, or of TASK. The "
-    "address works once: it "
-    "lets one tab in, which can open others. Enter prints another. Ctrl-C ends the server; tasks go on. "
-    "Needs 'holdfast[web]'.",
+    description="Starts a server that only this machine can reach, and prints the address of the board, or "
+    "of TASK. An address works once, for one tab, which can open others; Enter prints a new one. Ctrl-C "
+    "ends the server; tasks go on. Needs 'holdfast[web]'.",
     examples=(
         "holdfast serve",
         "holdfast serve 20260131-fix",
@@ -32,19 +32,21 @@ COMMAND = Command(
             flags=("--address",),
             dest="address",
             metavar="IP",
-            help="Listen on this address instead of 127.0.0.1; then read-only, without encryption.",
+            help="Listen on this address instead of 127.0.0.1: read-only, not encrypted.",
         ),
-        Option(flags=("--read-only",), dest="read_only", kind="flag", help="Pages can only look."),
+        Option(flags=("--read-only",), dest="read_only", kind="flag", help="Show pages without actions."),
         Option(
             flags=("--allow-actions",),
             dest="allow_actions",
             kind="flag",
-            help="Pages can act, also on another address.",
+            help="Allow actions on another address too.",
         ),
     ),
 )
 
 _LOOPBACK = ("127.0.0.1", "::1")
+#: The event loop, the watch on the home, a few connections and the files of an answer.
+_FILES = 24
 
 
 def run(values: dict[str, Any]) -> int:
@@ -63,6 +65,7 @@ def run(values: dict[str, Any]) -> int:
     is_local = address in _LOOPBACK
     if not is_local:
         out.talk(f"warning: everybody who reaches {address} can connect, and nothing is encrypted")
+    descriptors.need(_FILES, "serve")
     listening = server.bind(address, port)
     is_read_only = values["read_only"] or not (is_local or values["allow_actions"])
     if is_read_only:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 
@@ -119,13 +118,13 @@ def _stop_keeper(home: Home) -> None:
 
     Only this process: its successor may already be one that a runner started through the unit.
     """
-    owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+    owner = locks.holder(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
     ends_mono = clock.mono() + _START_S
     while owner is not None and process.is_alive(owner):
         if clock.mono() > ends_mono:
             raise Unanswered(f"keeper {owner.pid} did not exit within {_START_S:.0f}s", hint="try again")
-        os.kill(owner.pid, signal.SIGTERM)
-        os.kill(owner.pid, signal.SIGCONT)
+        process.send(owner, signal.SIGTERM)
+        process.send(owner, signal.SIGCONT)
         clock.sleep(0.05)
 
 

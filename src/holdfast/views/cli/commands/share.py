@@ -20,12 +20,11 @@ SCHEMA = "holdfast.share/1"
 
 COMMAND = Command(
     name="share",
-    summary="Write the page of a task to one file, to look at without holdfast.",
+    summary="Write the page of a task to one HTML file.",
     description="The file has what the page of 'holdfast serve' shows: history, log, changes, gates, usage, "
-    "files and events, as they are now. It is redacted once more, opens in any browser, and requests "
-    "nothing from a network. It has at most 5 MB; what was left out is said in the file and on stderr. "
-    "Look at it before you give it away: a secret that holdfast does not know is not masked. "
-    "Needs 'holdfast[web]'.",
+    "files and events, as they are now. It is redacted once more, opens in any browser, and makes no "
+    "network request. It has at most 5 MB; anything left out is listed in the file and on stderr. Read it "
+    "before you share it: a secret that holdfast does not know is not masked. Needs 'holdfast[web]'.",
     examples=(
         "holdfast share 20260131-fix",
         "holdfast share 20260131-fix -o fix.html --force",

@@ -19,10 +19,11 @@ _RUNNING = 10
 COMMAND = Command(
     name="status",
     summary="Show what needs attention, the keeper, slots and running tasks.",
-    description="What needs attention comes first: 'urgent' does not mend itself, 'question' waits for a "
-    "person, 'note' can wait. With a TASK, the same as 'holdfast show TASK'.",
+    description="What needs attention comes first. 'urgent' needs action, and 'note' can wait; 'question', "
+    "'approval', 'login', 'budget', 'time', 'failure', 'stopped' and 'held' wait for a person. "
+    "With a TASK, the same as 'holdfast show TASK'.",
     examples=("holdfast status", "holdfast status --json", "holdfast status 20260131-fix"),
-    arguments=(TASK.evolve(required=False),),
+    arguments=(TASK.evolve(metavar="[TASK]", required=False),),
     options=(JSON,),
 )
 
@@ -46,7 +47,7 @@ def run(values: dict[str, Any]) -> int:
     else:
         keeper_state = "not running" + (" (down)" if facts["down"] else "")
     for alert in facts["alerts"]:
-        _print(alert["level"], alert["text"])
+        _print(alert["kind"] or alert["level"], alert["text"])
     _print("home", home.path)
     _print("keeper", keeper_state)
     _print("seed", f"process {seed['pid']}" if seed else "not running")

@@ -63,9 +63,9 @@ def run(values: dict[str, Any]) -> int:
         sentence = f"stopped {packet.task_id}" if is_killed else f"{packet.task_id} {manifest['status']}"
         request.confirm(packet, sentence, as_json=values["json"])
 
-    return stopping.wait(sent.accepted, stopping.has_ended, report) or status
+    return stopping.wait(sent.accepted, stopping.has_ended, report, kills=values["now"]) or status
 
 
 def _confirm_ended(packet: Packet, *, as_json: bool) -> None:
-    status = load.read_manifest(load.wherever(packet))["status"]
+    status = load.read_true(load.wherever(packet))["status"]
     request.confirm(packet, f"{packet.task_id} has already ended: {status}", as_json=as_json)

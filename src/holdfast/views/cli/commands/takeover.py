@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from holdfast import paths
-from holdfast.errors import ForPersons, NotPossible
+from holdfast.errors import NotPossible
 from holdfast.model.status import Status
 from holdfast.packet import asker, load
 from holdfast.store.layout import Home
 from holdfast.views import requests, takeover
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, prompt
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="takeover",
-    summary="Go on in the agent's own program, in its session.",
-    description="Interrupts the task if its agent works, and opens the agent's own interactive program in "
-    "this terminal: the same session, directory, settings and sandbox. When you end the program, what it "
-    "left running is ended, and the agent goes on with your message and what changed meanwhile. Until then, "
-    "nothing resumes the task. If the terminal is lost, the task stays interrupted.",
+    summary="Continue a task's session yourself, in the agent's own program.",
+    description="Interrupts the task if its agent is working, and opens the agent's own interactive program "
+    "in this terminal: the same session, directory, settings and sandbox. When you exit the program, the "
+    "agent goes on with your message and the changes since then; processes that the program left running "
+    "are ended. Until then, nothing resumes the task. If the terminal is lost, the task stays interrupted.",
     examples=("holdfast takeover 20260131-fix", "holdfast takeover 20260131-fix -m 'now run the tests'"),
     arguments=(TASK,),
     options=(
@@ -50,7 +49,6 @@ _NEVER_RAN = (125, 127)
 def run(values: dict[str, Any]) -> int:
     """Interrupt, take over, wait, hand back."""
     packet = load.find(Home(paths.home()), values["task"])
-    _check_person(packet)
     takeover.check(packet, load.read_manifest(packet))
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise NotPossible(
@@ -75,15 +73,6 @@ def run(values: dict[str, Any]) -> int:
     return 0
 
 
-def _check_person(packet: Packet) -> None:
-    who = asker.find()
-    asker.check(who, packet, "takeover")
-    if who.kind == "agent":
-        raise ForPersons(
-            f"cannot take over {packet.task_id}: only a person can", hint="'holdfast interrupt' asks one"
-        )
-
-
 def _interrupt(packet: Packet) -> int:
     """Stop its agent. Returns an exit status other than 0 if that did not work."""
     if load.read_manifest(packet)["status"] == Status.INTERRUPTED:
@@ -104,15 +93,7 @@ def _message(values: dict[str, Any], ended: Ended, agent: str) -> tuple[str | No
         return None, True
     if values["keep"] or values["message"] is not None:
         return values["message"], values["keep"]
-    out.talk("Message for the agent (Enter: none, Ctrl-D: leave the task interrupted):")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return input("> ").strip() or None, False
-    except (EOFError, KeyboardInterrupt):
-        out.talk("")
-        return None, True
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return prompt.line("Message for the agent (Enter: none, Ctrl-D: leave the task interrupted):")
 
 
 def _stays(packet: Packet) -> str:

@@ -7,6 +7,7 @@ import sys
 from holdfast import paths
 from holdfast.errors import NotPossible, UsageError
 from holdfast.store.layout import Home
+from holdfast.views import descriptors
 from holdfast.views.cli.parse.command_spec import Command
 from holdfast.views.cli.show import terminal
 
@@ -24,17 +25,26 @@ COMMAND = Command(
 )
 
 
+#: The event loop, the watch on the home, and what a page of a task opens.
+_FILES = 16
+
+
 def run(values: dict[str, Any]) -> int:
     """Show the tasks until the person quits."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or terminal.is_dumb():
         raise UsageError("'top' needs a terminal", hint="'holdfast ls' prints the tasks once")
     try:
         from holdfast.views.tui.app import TopApp
+        from holdfast.views.tui.leave import LeaveLimit
     except ImportError as error:
         if not (error.name or "").startswith(("textual", "rich")):
             raise
         raise NotPossible(
             "'top' needs Textual, which is not installed", hint="pip install 'holdfast[tui]'"
         ) from error
-    TopApp(Home(paths.home())).run()
+    descriptors.need(_FILES, "top")
+    app, limit = TopApp(Home(paths.home())), LeaveLimit()
+    app.on_leave = limit.start
+    app.run()
+    limit.stop()
     return 0

@@ -9,7 +9,6 @@ from holdfast import paths
 from holdfast.config import settings
 from holdfast.config.classes import CLASSES
 from holdfast.errors import NoSuchDirectory, NotFound, NotPossible, UsageError
-from holdfast.packet import asker
 from holdfast.pipeline.define import load_catalog, packet_template, written_packet
 from holdfast.pipeline.prompt import template
 from holdfast.store import audit, trust
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="trust",
-    summary="Allow what a project brings in .holdfast/.",
+    summary="Trust the settings and commands in a project's .holdfast/.",
     description="A project's settings, pipelines, prompts and templates can run commands, choose programs, "
     "change the environment and widen permissions. Until you trust them, holdfast ignores them and says so. "
-    "This shows what PATH (default: here) asks for, and what changed since you trusted it, and asks. A "
-    "change needs trust again. PATH can also be a packet inside a repository, or a file or folder of work "
-    "items. Trust is kept beside your settings, by digest.",
+    "This command shows what PATH (default: here) asks for and what changed since you trusted it, then asks "
+    "you. A change needs trust again. PATH can also be a packet inside a repository, or a file or folder of "
+    "work items. Trust is stored next to your settings, by digest.",
     examples=(
         "holdfast trust",
         "holdfast trust ~/src/greeter --yes",
@@ -43,7 +42,7 @@ COMMAND = Command(
     options=(
         Option(flags=("-y", "--yes"), dest="yes", kind="flag", help="Do not ask."),
         Option(flags=("--list",), dest="list", kind="flag", help="List the projects that you trust."),
-        Option(flags=("--revoke",), dest="revoke", kind="flag", help="Take trust back."),
+        Option(flags=("--revoke",), dest="revoke", kind="flag", help="Revoke trust."),
         JSON,
     ),
 )
@@ -74,7 +73,6 @@ def _list(*, as_json: bool) -> int:
 
 
 def _revoke(project: str, *, as_json: bool) -> int:
-    asker.require_person(Home(paths.home()), "revoke trust")
     if not trust.forget(project):
         raise NotFound(f"{project} was not trusted", hint="'holdfast trust --list' lists what is")
     _account("project.revoked", project)
@@ -98,7 +96,6 @@ def _trust(project: str, values: dict[str, Any]) -> int:
         return _result(project, parts, values, said="nothing to trust" if not parts else "already trusted")
     if not values["json"]:
         _show(project, parts, changes=news if known else None)
-    asker.require_person(Home(paths.home()), "trust a project")
     if not values["yes"] and not _is_confirmed():
         raise NotPossible(f"{project} was not trusted", hint="nothing has changed")
     trust.accept(project, parts, by=audit.whoami())
@@ -168,7 +165,7 @@ def _visible(text: str) -> str:
 
 def _is_confirmed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("stdin is no terminal, so nobody can be asked", hint="read it, then use --yes")
+        raise UsageError("stdin is not a terminal, so holdfast cannot ask", hint="read it, then use --yes")
     print("Trust this? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -8,7 +8,7 @@ import sys
 
 from holdfast import clock, own_python, paths, spawn
 from holdfast.errors import NotPossible, UsageError
-from holdfast.packet import asker, inbox
+from holdfast.packet import inbox
 from holdfast.store import atomic, audit, process, trust
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -69,8 +69,6 @@ def run(values: dict[str, Any]) -> int:
     _check_settings()
     process.require_proc()
     home = Home(paths.ensure_home(paths.home()))
-    if os.path.exists(home.down):
-        asker.require_person(home, "start the home, which a person stopped")
     loop = {**_loop_options(values), "project": _working_directory()}
     if values["foreground"]:
         _refuse_second(home)

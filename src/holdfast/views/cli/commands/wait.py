@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import NotFound, Unanswered, UsageError
-from holdfast.model.status import exit_status
+from holdfast.model.status import exit_status, has_concerns
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views import option_values
@@ -24,7 +24,8 @@ COMMAND = Command(
     summary="Wait until tasks have ended or need a person.",
     description="Prints each task with its state. The exit status is that of the first task in the given "
     "order that did not complete, or 0 ('holdfast help exit-codes'). A task that lost its runner in a home "
-    "that is down counts as 4, and so does one whose reviewers or verifiers object.",
+    "that is down counts as 4, and so does one whose reviewers or verifiers object, or that exceeded its "
+    "budget.",
     examples=(
         "holdfast wait 20260131-fix --timeout 10m",
         "holdfast wait --any one two three",
@@ -95,7 +96,7 @@ def _packets(home: Home, values: dict[str, Any]) -> list[Packet]:
 
 def _line(manifest: dict[str, Any]) -> str:
     line = f"{manifest['task_id']} {manifest['status']}"
-    if not (manifest.get("concerns") or manifest.get("denied")):
+    if not has_concerns(manifest):
         return line
     from holdfast.views.text import describe  # few tasks have concerns
 

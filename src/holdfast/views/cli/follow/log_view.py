@@ -246,8 +246,9 @@ class LogsView(View):
             self._last.print_new()  # the previous attempt may have written more
             self._last.close()
             if file is not None and terminal.is_terminal():
-                number = os.path.basename(os.path.dirname(file.path)).partition("-")[0].lstrip("0")
-                print(f"--- attempt {number} ---")
+                name = os.path.basename(os.path.dirname(file.path))
+                number = dict(load.numbered_attempts(self._packet)).get(name)
+                print(f"--- attempt {number or name} ---")
         self._last = file
         if file is not None:
             file.print_new()
@@ -283,5 +284,8 @@ class LogsView(View):
 
 
 def _latest_attempt(packet: Packet) -> AttemptDir | None:
-    names = load.attempt_names(packet)
+    """The last one of an agent; a holdfast step only if no agent was started yet."""
+    found = load.numbered_attempts(packet)
+    of_agents = [name for name, number in found if number is not None]
+    names = of_agents or [name for name, _ in found]
     return packet.attempt(names[-1]) if names else None

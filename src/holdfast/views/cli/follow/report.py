@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.model.next_action import Step
-from holdfast.model.status import ENDS, Status, exit_status
+from holdfast.model.status import ENDS, Status, exit_status, has_concerns
 from holdfast.store.layout import Packet
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts, describe, home_down, leftovers, log_tail, next_steps
@@ -31,7 +31,7 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_shown_log: bool = Fa
         if status is not Status.COMPLETED and not has_shown_log:
             _quote_log(packet)
         _print_end(packet, manifest)
-    if status is not Status.COMPLETED or manifest.get("concerns") or manifest.get("denied"):
+    if status is not Status.COMPLETED or has_concerns(manifest):
         for step in _steps(packet, manifest, is_lost=is_lost):
             out.step(step.command, step.does)
     out.talk(f"files: {packet.path}")
@@ -49,6 +49,10 @@ def _print_end(packet: Packet, manifest: dict[str, Any]) -> None:
     out.talk(", ".join(parts) + reason)
     for concern in manifest.get("concerns") or ():
         out.talk(f"{concern['stage']}: {concern['text']}")
+    if manifest.get("over_budget"):
+        out.talk(f"over budget: {manifest['over_budget']}")
+    if describe.has_passed_before(manifest):
+        out.talk(f"warning: {describe.PASSED_BEFORE}, so it proves nothing")
     for line in leftovers.as_lines(packet):
         out.talk(f"still running: {line}")
 

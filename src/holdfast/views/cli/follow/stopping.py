@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS, EXIT_STATUS, Status
@@ -11,6 +9,7 @@ from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.follow import loop
 from holdfast.views.cli.show import out
+from holdfast.views.requests import Insistence
 from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
@@ -26,16 +25,23 @@ _NAMED = 5
 
 def has_ended(packet: Packet, manifest: dict[str, Any]) -> bool:
     """Whether the task has ended and its last file is written."""
-    return manifest["status"] in ENDS and os.path.exists(packet.task_done)
+    return manifest["status"] in ENDS and load.is_settled(packet, manifest)
 
 
 def wait(
-    packets: Sequence[Packet], until: loop.Until, report: Callable[[Packet, dict[str, Any]], None]
+    packets: Sequence[Packet],
+    until: loop.Until,
+    report: Callable[[Packet, dict[str, Any]], None],
+    *,
+    kills: bool = False,
 ) -> int:
-    """Wait until `until` is true for each task, and report each then. Returns the exit status."""
+    """Wait until `until` is true for each task, and report each then. Returns the exit status.
+
+    With `kills`, a runner that does nothing is killed, and another is started.
+    """
     status, left = 0, {packet.task_id: packet for packet in packets}
     try:
-        for stop in loop.follow(packets, _StoppingView(), until=until):
+        for stop in loop.follow(packets, _StoppingView(kills=kills), until=until):
             del left[stop.packet.task_id]
             if stop.is_lost:
                 out.talk(home_down.runner_lost(stop.packet, stop.manifest["status"]))
@@ -52,7 +58,9 @@ def wait(
 class _StoppingView(loop.View):
     """A message about each task that takes longer than a moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kills: bool) -> None:
+        self._kills = kills
+        self._insistence: dict[str, Insistence] = {}
         self._due_mono = clock.mono() + _FIRST_S
         self._waiting: dict[str, tuple[Packet, dict[str, Any]]] = {}
 
@@ -61,11 +69,18 @@ class _StoppingView(loop.View):
         if is_last:
             self._waiting.pop(packet.task_id, None)
             return
+        if self._kills:
+            self._insist(packet)
         is_new_round = next(iter(self._waiting), None) == packet.task_id
         if is_new_round and clock.mono() >= self._due_mono:
             self._due_mono = clock.mono() + _EVERY_S
             self._print()
         self._waiting[packet.task_id] = packet, manifest
+
+    def _insist(self, packet: Packet) -> None:
+        if packet.task_id not in self._insistence:
+            self._insistence[packet.task_id] = Insistence(packet)
+        self._insistence[packet.task_id].look()
 
     def _print(self) -> None:
         for packet, manifest in list(self._waiting.values())[:_NAMED]:

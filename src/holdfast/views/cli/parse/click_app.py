@@ -9,7 +9,7 @@ import click
 
 from holdfast import __version__
 from holdfast.errors import HoldfastError
-from holdfast.views.cli import verbs
+from holdfast.views.cli import permits, verbs
 from holdfast.views.cli.parse import command_spec, quick, usage_errors
 from holdfast.views.cli.show import out, terminal
 from holdfast.views.text import fit_text
@@ -121,7 +121,9 @@ def _command(command: command_spec.Command, run: Any) -> click.Command:
         context = click.get_current_context()
         if context.args:
             raise usage_errors.UnexpectedArguments(context.args, context)
-        return run({**command_spec.defaults(command), **known, **(context.obj or {})})
+        values = {**command_spec.defaults(command), **known, **(context.obj or {})}
+        permits.check(command.name, values)
+        return run(values)
 
     return Verb(
         command,

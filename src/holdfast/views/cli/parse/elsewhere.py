@@ -138,6 +138,14 @@ STATES = {
     "sleeping": "waiting",
     "retrying": "waiting",
 }
+_EDIT = "settings are lines such as agent = \"claude\" in a file; 'holdfast config path' shows which"
+#: Verb and action → a sentence.
+ACTION_SENTENCES = {
+    "config set": _EDIT,
+    "config unset": _EDIT,
+    "config add": _EDIT,
+    "config edit": _EDIT,
+}
 #: Action of a verb → action.
 ACTIONS = {
     "remove": "rm",

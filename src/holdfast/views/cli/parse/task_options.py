@@ -16,7 +16,7 @@ TRUST_PROJECT = Option(
     flags=("--trust-project",),
     dest="trust_project",
     kind="flag",
-    help="Use all that the project brings, for this task only; it is recorded (see 'trust').",
+    help="Trust the project for this task only; it is recorded (see 'trust').",
 )
 PERMISSIONS = Option(
     flags=("--permissions",),
@@ -114,8 +114,8 @@ _OPTIONS = (
     Option(
         flags=("--network",),
         dest="network",
-        metavar="on|off",
-        help="Network of sandboxed agents (on).",
+        metavar="on|off|HOSTS",
+        help="Network of sandboxed agents (on), or only these hosts: api.example.com,*.example.org:8443.",
     ),
     Option(
         flags=("--bootstrap",),

@@ -97,6 +97,8 @@ def _choice(error: click.BadParameter, command: command_spec.Command) -> str:
     choices: tuple[str, ...] = tuple(getattr(kind, "choices", ()))
     word = error.message.partition("'")[2].partition("'")[0]
     similar = suggest.did_you_mean(word, choices, elsewhere.ACTIONS)
+    if sentence := elsewhere.ACTION_SENTENCES.get(f"{command.name} {word}"):
+        return sentence
     what = "actions" if command.actions and isinstance(error.param, click.Argument) else "choose from"
     if isinstance(error.param, click.Argument):
         return similar or f"{what}: {', '.join(choices)}"

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast import clock
 from holdfast.queue import schedule
-from holdfast.queue.engine import ALL, Item, is_ready
-from holdfast.store import atomic
+from holdfast.queue.engine import Item, is_ready
 from holdfast.store.layout import Home
 from holdfast.views.cli.queue import schedules
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
 from holdfast.views.cli.show import out, wrapped_table
-from holdfast.views.text import describe, fit_text, home_down, queue_reason
+from holdfast.views.text import fit_text, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.queue.local import LocalQueue
-
-#: How much of the interrupt file is read.
-_REASON_BYTES = 4096
 
 
 class EmptyQueue:
@@ -60,30 +54,22 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
     else:
         out.talk("the queue is empty")
     schedules.show(planned)
-    _print_obstacles(home, items, paused)
+    for line in queue_reason.obstacles(home, items, paused):
+        out.talk(fit_text.printable(line))
     return 0
 
 
-def _print_obstacles(home: Home, items: list[Item], paused: list[str]) -> None:
-    if paused:
-        pools = "" if ALL in paused else f": {', '.join(paused)}"
-        pool = "" if ALL in paused else f" {paused[0]}" if len(paused) == 1 else " POOL"
-        out.talk(f"paused{pools} ('holdfast queue resume{pool}' continues)")
-    question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
-    if question is not None:
-        out.talk(
-            f"the queue waits for a person: {describe.one_line(question)}; 'holdfast queue resume' continues"
-        )
-    if items and os.path.exists(home.down):
-        out.talk(home_down.QUEUE_WAITS)
-    elif any(item.state == "queued" for item in items) and queue_reason.keeper_reason(home):
-        out.talk(fit_text.printable(queue_reason.keeper_reason(home)))
-
-
 def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """Show one item in full; without a task, the same as `ls`."""
+    """Show one item in full, or a schedule; without a name, the same as `ls`."""
     if values["target"] is None:
         return ls(home, queue, values)
+    planned = None if queue.items(values["target"]) else schedule.read(home, values["target"])
+    if planned is not None:
+        if values["json"]:
+            out.data(schedule.summary(planned))
+        else:
+            schedules.show([planned])
+        return 0
     item = find(home, queue, values["target"])
     if values["json"]:
         return print_item(item, values)

@@ -73,18 +73,25 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     state = [f"keeper: {keeper_state}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
     needs, ended, active = facts["needs"], facts["ended"], facts["active"]
-    queue, interrupts = facts["queue"], facts["interrupts"]
+    queue = facts["queue"]
+    # Those that are open need you.
+    interrupts = [row for row in facts["interrupts"] if row["resolved_at"]]
+    told = {need["task_id"] for need in needs}
     waiting = [_queue_line(row) for row in queue]
     if not detailed and len(waiting) > _ROWS:
         waiting = [*waiting[:_ROWS], f"… and {len(waiting) - _ROWS} more (--detailed)"]
     found = [
         Section(title=f"Needs you ({len(needs)})", lines=[_need_line(row) for row in needs]),
-        Section(title=f"Results ({len(ended)})", lines=[_ended_line(row) for row in ended]),
+        Section(
+            title=f"Results ({len(ended)})",
+            lines=[_ended_line(row, is_told=row["task_id"] in told) for row in ended],
+        ),
         Section(
             title=f"Working ({len(active)})", lines=[_active_line(row, detailed=detailed) for row in active]
         ),
         Section(title=f"Queue ({len(queue)})", lines=waiting),
-        Section(title=f"Interrupts ({len(interrupts)})", lines=[_interrupt_line(row) for row in interrupts]),
+        Section(title=f"Resolved ({len(interrupts)})", lines=[_interrupt_line(row) for row in interrupts]),
+        *_takeovers(facts["takeovers"]),
         Section(title="State", lines=state),
         Section(title="Statistics", lines=_statistics(facts["statistics"])),
     ]
@@ -119,14 +126,17 @@ def _escaped(text: str) -> str:
 
 
 def _need_line(row: dict[str, Any]) -> str:
-    until = f" until {amounts.minute(row['until'])}" if row["until"] else ""
+    until = f" until {amounts.hour(row['until'])}" if row["until"] else ""
     text = f"{until}: {row['text']}" if row["text"] else until
-    command = f" → {row['next']}" if row["next"] else ""
-    return f"{row['task_id'] or 'the queue'}  {row['kind']}{text}{command}"
+    # Some texts name what it is, or the command.
+    kind = "" if row["kind"] in row["text"].partition(":")[0] else row["kind"]
+    what = f"{kind}{text}" if kind else text.removeprefix(": ")
+    command = f" → {row['next']} ({row['does']})" if row["next"] and f"'{row['next']}'" not in text else ""
+    return f"{row['task_id'] or 'the queue'}  {what}{command}"
 
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
-    wakes = f", wakes {amounts.minute(row['wake_at'])}" if row["wake_at"] else ""
+    wakes = f", wakes {amounts.hour(row['wake_at'])}" if row["wake_at"] else ""
     line = (
         f"{row['task_id']}  {row['status']}, {row['agent']}, {clock.duration_text(row['elapsed_s'])}{wakes}"
     )
@@ -135,25 +145,53 @@ def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
 
 def _queue_line(row: dict[str, Any]) -> str:
     reason = f": {row['reason']}" if row["reason"] else ""
-    return f"{row['task_id']}  {row['state']} since {amounts.minute(row['since'])}{reason}"
+    return f"{row['task_id']}  {row['state']} since {amounts.hour(row['since'])}{reason}"
 
 
-def _ended_line(row: dict[str, Any]) -> str:
+def _ended_line(row: dict[str, Any], *, is_told: bool) -> str:
+    """`is_told`: it needs you, so why, and what to do, is said there."""
     known = amounts.dollars(row["cost_usd"], is_partial=bool(row.get("unpriced_calls")))
-    cost = f", {known}" if known else ""
-    why = row["concerns"] if row["status"] == "completed" else row["reason"]
     took = clock.duration_text(row["took_s"])
-    changed = f", {row['branch']} ({row['diffstat'] or 'unknown changes'})" if row["branch"] else ""
-    line = f"{_hour(row['finished_at'])}  {row['task_id']}  {row['status']} after {took}{cost}{changed}"
-    parts = [f"{line}: {why}" if why else line]
-    if row["last_words"]:
-        parts.append(f"“{row['last_words']}”")
-    return "; ".join(parts) + (f" → {row['next']}" if row["next"] else "")
+    if (row.get("waited_s") or 0.0) >= 1.0:
+        took += f" (waited {clock.duration_text(row['waited_s'])})"
+    parts = [f"{row['status']} after {took}"]
+    counts = ((row["repairs"], "repair"), (row["retries"], "retry"))
+    parts += [amounts.plural(count, name) for count, name in counts if count]
+    parts += [known, _changed(row), row["applied"], row["accepted"]]
+    line = f"{_hour(row['finished_at'])}  {row['task_id']}  {', '.join(part for part in parts if part)}"
+    why = row["concerns"] if row["status"] == "completed" else row["reason"]
+    said = row["last_words"] or ""
+    words = f"; “{said}”" if said and said.lstrip("- ") not in (why or "") else ""
+    if is_told:
+        return f"{line}{words}"
+    return (f"{line}: {why}" if why else line) + words + (f" → {row['next']}" if row["next"] else "")
+
+
+def _changed(row: dict[str, Any]) -> str:
+    """`holdfast/fix (1 file changed)`, of a task with a worktree."""
+    if not row["branch"] or row["diffstat"] == "no changes":
+        return row["diffstat"] or ""
+    return f"{row['branch']} ({row['diffstat'] or 'unknown changes'})"
 
 
 def _interrupt_line(row: dict[str, Any]) -> str:
-    state = f"resolved {_hour(row['resolved_at'])}" if row["resolved_at"] else "open"
-    return f"{_hour(row['at'])}  {row['task_id']}  {state}: {row['reason']}{describe.answer(row)}"
+    answer = describe.answer(row) or "; no answer"
+    return f"{_hour(row['at'])}  {row['task_id']}  {row['reason']}{answer} (at {_hour(row['resolved_at'])})"
+
+
+def _takeovers(rows: list[dict[str, Any]]) -> list[Section]:
+    """Nothing if nobody took over a session, as on most days."""
+    return [Section(title=f"Takeovers ({len(rows)})", lines=list(map(_takeover_line, rows)))] if rows else []
+
+
+def _takeover_line(row: dict[str, Any]) -> str:
+    state = (
+        f"{describe.takeover_end(row['how'])} {_hour(row['ended_at'])}" if row["ended_at"] else "not ended"
+    )
+    changed = f", {amounts.plural(row['files'], 'file')} changed" if row["files"] else ""
+    return (
+        f"{_hour(row['at'])}  {row['task_id']}  {row['agent']} by {row['by'] or 'a person'}: {state}{changed}"
+    )
 
 
 def _hour(at: str) -> str:

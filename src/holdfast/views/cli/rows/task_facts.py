@@ -38,13 +38,15 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *_state(manifest),
         *_concerns(manifest),
         *_queue(task),
-        *_waiting(manifest, now),
+        *_waiting(task, now),
         *_answers(manifest),
         *_work(manifest, task.worktree),
         *named_rows("parent", [manifest["parent"]] if manifest.get("parent") else []),
         *_stages(task, now),
         *named_rows("items", [item.text for item in task.items]),
         *_acceptance(manifest),
+        *_repairs(manifest),
+        *_pull_request(manifest),
         *_applied(manifest),
         *named_rows("takeover", describe.takeover(manifest, is_held=task.is_taken_over)),
         *named_rows("note", manifest.get("notes") or []),
@@ -94,14 +96,15 @@ def _queue(task: Detail) -> list[tuple[str, str]]:
     return [("queue", f"{position.state}: {position.reason}" if position.reason else position.state)]
 
 
-def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+def _waiting(task: Detail, now: float) -> list[tuple[str, str]]:
     """What the task waits for: the workspace, an answer, or a time."""
+    manifest = task.manifest
     rows: list[tuple[str, str]] = []
     if waits := describe.waiting_for(manifest):
         rows.append(("waits", waits.removeprefix("waits ")))
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     if interrupt and next_action.is_question(manifest):
-        rows.append(("question", interrupt.get("reason") or ""))
+        rows.append((next_action.need(task.next.name), interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
         left_s = clock.parse_iso(manifest["wake_at"]) - now
         rows.append(
@@ -142,6 +145,8 @@ def _sandbox(manifest: dict[str, Any]) -> str:
     sandbox: dict[str, Any] | None = manifest.get("sandbox")
     if sandbox is None:
         return ", no sandbox" if manifest.get("permissions") and "sandbox" in manifest else ""
+    if hosts := sandbox.get("hosts"):
+        return f", sandbox with network to {str(hosts).replace(',', ', ')}"
     return ", sandbox with network" if sandbox.get("network") else ", sandbox without network"
 
 
@@ -193,8 +198,27 @@ def _acceptance(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     if not manifest.get("accept"):
         return []
     stage: dict[str, Any] = manifest["stages"][0]
-    result = f"{stage['gate']} (outputs/{stage['name']}.artifact.md)" if stage.get("gate") else "not run yet"
+    repaired = f" {after}" if (after := describe.repairs(manifest)) else ""
+    file = f"outputs/{stage['name']}.artifact.md"
+    before = ", but also before the work" if stage.get("passed_before") else ""
+    result = f"{stage['gate']}{repaired}{before} ({file})" if stage.get("gate") else "not run yet"
     return [("accepted", f"{amounts.plural(manifest['accept'], 'command')}, {result}")]
+
+
+def _repairs(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """Work that went back to an agent, and why."""
+    found: list[dict[str, str]] = manifest.get("repairs") or []
+    lines: list[str] = []
+    for each in found:
+        refused = f", for {each['failed_stage']}" if each["failed_stage"] != each["stage"] else ""
+        lines.append(f"by {each['stage']}{refused}: {each['reason']}")
+    return named_rows("repairs", lines)
+
+
+def _pull_request(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """The pull request of the gate `ci`, and what was last seen of its checks."""
+    found: dict[str, Any] | None = manifest.get("ci")
+    return [] if not found else [("checks", f"{found.get('state')}: {found.get('pull_request')}")]
 
 
 def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -206,14 +230,18 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     retries = manifest["total_retries"]
     in_a_row = f", {manifest['retry_count']} in a row" if manifest["retry_count"] else ""
     run = f", run {manifest['run']}" if manifest.get("run", 1) > 1 else ""
-    names = load.attempt_names(packet)
-    chores = sum("." in name for name in names)
+    found = load.numbered_attempts(packet)
+    chores = sum(number is None for _, number in found)
     plus = f" plus {amounts.plural(chores, 'holdfast step')}" if chores else ""
     tries = f"retries: {retries}{in_a_row}" if retries else "no retries"
     rows = [("attempts", f"{manifest['attempt']}{plus}, {tries}{run}")]
-    if len(names) > _ATTEMPTS:
-        rows.append(("", f"… {len(names) - _ATTEMPTS} earlier"))
-    return rows + [("", f"{name}  {_attempt_state(packet, name)}") for name in names[-_ATTEMPTS:]]
+    if len(found) > _ATTEMPTS:
+        rows.append(("", f"… {len(found) - _ATTEMPTS} earlier"))
+    # The number before the directory, which counts holdfast's steps too.
+    return rows + [
+        ("", f"{number or '-':>2}  {name}  {_attempt_state(packet, name)}")
+        for name, number in found[-_ATTEMPTS:]
+    ]
 
 
 def _attempt_state(packet: Packet, name: str) -> str:
@@ -229,7 +257,8 @@ def _attempt_state(packet: Packet, name: str) -> str:
         if not isinstance(ended.get("outcome"), str) or not isinstance(lived_s, (int, float)):
             return f"{directory.record} is damaged"
         detail = f": {ended['detail']}" if ended.get("detail") else ""
-        return f"{ended['outcome']} after {clock.duration_text(lived_s)}{detail}"
+        outcome = "success, tools denied" if ended["outcome"] == DENIED else ended["outcome"]
+        return f"{outcome} after {clock.duration_text(lived_s)}{detail}"
     if not os.path.exists(directory.identity):
         return "not started"
     return "ended" if os.path.exists(directory.exit) else "open"
@@ -237,26 +266,24 @@ def _attempt_state(packet: Packet, name: str) -> str:
 
 def _times(task: Detail, now: float) -> list[tuple[str, str]]:
     manifest = task.manifest
-    started, ended = manifest["started_at"], manifest.get("finished_at")
-    ago = clock.duration_text(max(0.0, now - clock.parse_iso(started)))
-    rows = [("started", f"{amounts.second(started)} ({ago} ago)")]
+    ended = manifest.get("finished_at")
+    rows = [(name, f"{amounts.second(at)} ({_ago(at, now)})") for name, at in describe.starts(manifest)]
     if ended:
-        rows.append(
-            (
-                "ended",
-                f"{amounts.second(ended)} (took {clock.duration_text(describe.elapsed_s(manifest, now))})",
-            )
-        )
+        rows.append(("ended", f"{amounts.second(ended)} ({describe.took(manifest, now)})"))
     elif at := task.progress_at:
         rows.append(
             (
                 "progress",
-                f"{amounts.second(at)} ({clock.duration_text(max(0.0, now - clock.parse_iso(at)))} ago)",
+                f"{amounts.second(at)} ({_ago(at, now)})",
             )
         )
     if manifest.get("deadline_at") and not ended:
         rows.append(("deadline", amounts.second(manifest["deadline_at"])))
     return rows
+
+
+def _ago(at: str, now: float) -> str:
+    return f"{clock.duration_text(max(0.0, now - clock.parse_iso(at)))} ago"
 
 
 def _budget(task: Detail) -> list[tuple[str, str]]:
@@ -274,6 +301,8 @@ def _budget(task: Detail) -> list[tuple[str, str]]:
         spent = (
             "unknown" if each.used is None else f"${each.used:.2f}" if is_money else amounts.short(each.used)
         )
+        if each.is_at_least:
+            spent = f"at least {spent}" if each.used else "unknown"
         is_over = each.used is not None and each.used > each.limit
         lines.append(f"{spent} of {limit}" + (", exceeded" if is_over else ""))
     return named_rows("budget", lines)

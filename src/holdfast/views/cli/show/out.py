@@ -73,7 +73,12 @@ def fact(name: str, text: str, *, at: int) -> None:
 
 def discard_stdout() -> None:
     """Send stdout to /dev/null, so that flushing its buffer does not fail again."""
-    descriptor = os.open(os.devnull, os.O_WRONLY)
+    try:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # no descriptor is left: that of stdout is the next one to be used
+        os.close(1)
+        os.open(os.devnull, os.O_WRONLY)
+        return
     os.dup2(descriptor, 1)
     os.close(descriptor)
 

@@ -1,4 +1,5 @@
-"""Write a file that the user has named: never in place of a directory, a link or a device."""
+"""Write a file that the user has named: never in place of a directory, a link or a device, and never where a
+link in a project leads. Usual names can be guessed, and an agent may have put a link there."""
 
 from __future__ import annotations
 
@@ -22,6 +23,26 @@ def check(name: str) -> None:
         )
     if os.path.isdir(name) or name.endswith(os.sep):
         raise NotPossible(f"{name} is a directory", hint="name a file in it")
+    refuse_way_out(name)
+
+
+def refuse_way_out(name: str) -> None:
+    """Raises NotPossible for a path in a project that leads out of it, through a link."""
+    project = _project_around(os.path.abspath(name))
+    if project is not None and not os.path.realpath(name).startswith(os.path.realpath(project) + os.sep):
+        raise NotPossible(
+            f"{name} leads out of {project}, through a link: to {os.path.realpath(name)}",
+            hint="name that place if it is right, or remove the link",
+        )
+
+
+def _project_around(path: str) -> str | None:
+    """The innermost project that contains a path, as it is written."""
+    while (above := os.path.dirname(path)) != path:
+        path = above
+        if any(os.path.lexists(os.path.join(path, mark)) for mark in (".git", ".holdfast")):
+            return path
+    return None
 
 
 def write(name: str, data: bytes) -> None:

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import re
 
+from holdfast.views.web.module_imports import BEGIN, EXPORT_LIST, IMPORT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Where a statement can begin: minified modules have several in a line.
-_BEGIN = r"(?:^|(?<=[;}\n]))[ \t]*"
-_IMPORT = re.compile(
-    _BEGIN + r"import\s*(?P<names>[\w$*{][^;\"'`()]*?)?\s*(?:from\s*)?([\"'])(?P<module>[^\"'\n]+)\2;?",
-    re.MULTILINE,
-)
-_EXPORT_LIST = re.compile(
-    _BEGIN + r"export\s*\{(?P<names>[^{}]*)\}(?:\s*from\s*([\"'])(?P<module>[^\"'\n]+)\2)?;?", re.MULTILINE
-)
-_EXPORT_DEFAULT = re.compile(_BEGIN + r"export\s+default\s+", re.MULTILINE)
+_EXPORT_DEFAULT = re.compile(BEGIN + r"export\s+default\s+", re.MULTILINE)
 _EXPORT = re.compile(
-    _BEGIN + r"export\s+(?P<kind>(?:async\s+)?function\*?|class|const|let|var)\s+(?P<name>[\w$]+)",
+    BEGIN + r"export\s+(?P<kind>(?:async\s+)?function\*?|class|const|let|var)\s+(?P<name>[\w$]+)",
     re.MULTILINE,
 )
-_LEFT = re.compile(_BEGIN + r"(?:import|export)(?:\s|[{*\"'])[^\n]{0,60}", re.MULTILINE)
+_LEFT = re.compile(BEGIN + r"(?:import|export)(?:\s|[{*\"'])[^\n]{0,60}", re.MULTILINE)
 #: What would end the script, or hide its end, inside HTML. In texts and patterns of JavaScript it can be
 #: written in another way, and elsewhere it does not occur.
 _MARKUP = re.compile(r"<(?=!--|/?script)", re.IGNORECASE)
@@ -92,8 +85,8 @@ def _translated(source: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
         exports.append(_getter(match["name"], match["name"]))
         return f"{match['kind']} {match['name']}"
 
-    text = _IMPORT.sub(take, source)
-    text = _EXPORT_LIST.sub(give_list, text)
+    text = IMPORT.sub(take, source)
+    text = EXPORT_LIST.sub(give_list, text)
     text = _EXPORT_DEFAULT.sub("exported.default = ", text)
     text = _EXPORT.sub(give, text)
     if (left := _LEFT.search(text)) is not None:

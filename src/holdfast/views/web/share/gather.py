@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Home, Packet
 
 #: The largest file.
-MOST_BYTES = 5_000_000
+MAX_BYTES = 5_000_000
 #: What each part may have of it. The log gets the rest, at most so much.
 _ANSWER, _DIFF, _STAGE_DIFFS, _EVENTS, _FILES, _LOG = 700_000, 900_000, 500_000, 600_000, 700_000, 2_000_000
 #: The page shows no more events.
-_MOST_EVENTS = 3000
+_MAX_EVENTS = 3000
 _FILE_BYTES = 256 * 1024
 #: Lines before the part of the log that is kept: the first one may belong to a private key.
 _BEFORE = 64 * 1024
@@ -141,7 +141,7 @@ class _Gathering:
             count += 1
             kept.append(_safe(answers.encode(_masked(event, self._redact), limit=_EVENTS // 10)))
             size += len(kept[-1]) + 1
-            while size > _EVENTS or len(kept) > _MOST_EVENTS:
+            while size > _EVENTS or len(kept) > _MAX_EVENTS:
                 size -= len(kept.pop(0)) + 1
         if count > len(kept):
             self._left_out.append(f"the first {amounts.plural(count - len(kept), 'event')} of {count}")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import os
 import re
 from hashlib import sha256
 
 from holdfast import files
-from holdfast.views.web import static_files
+from holdfast.views.web import module_imports, static_files
 from holdfast.views.web.share import gather
 from holdfast.views.web.share.bundle import bundle
 
@@ -50,7 +49,7 @@ def write(home: Home, packet: Packet) -> tuple[bytes, tuple[str, ...]]:
     static = static_files.load()
     script, style = _script(static), _style(static)
     fixed = len(script.encode()) + len(style.encode()) + len(_PAGE) + 10_000
-    shared = gather.gather(home, packet, room=gather.MOST_BYTES - fixed)
+    shared = gather.gather(home, packet, room=gather.MAX_BYTES - fixed)
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -82,8 +81,7 @@ def _script(static: dict[str, static_files.StaticFile]) -> str:
     for name in os.listdir(_FOLDER):
         if name.endswith(".js"):
             sources[f"/{name}"] = _own(name)
-    found = re.search(rb'<script type="importmap">(.*?)</script>', static["/"].data, re.DOTALL)
-    names: dict[str, str] = json.loads(found[1])["imports"] if found is not None else {}
+    names = module_imports.import_map(static["/"].data)
     return bundle(_ENTRY, sources, names)
 
 

@@ -1,11 +1,11 @@
 // All tasks, in the groups of `ls`: as a list, or as columns.
 import { Component } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { html, State, Elapsed, Empty, tokens, dollars, plain, tone, serverNow } from "/ui.js";
+import { html, State, Elapsed, Empty, tokens, cost, plain, tone, serverNow } from "/ui.js";
 import { get, stream, isReadOnly } from "/api.js";
 import { signal } from "@preact/signals";
 
-const tasks = signal({ rows: new Map(), at: 0, groups: [], left_out: 0, isLoaded: false, error: "" });
+const tasks = signal({ rows: new Map(), groups: [], left_out: 0, isLoaded: false, error: "" });
 const status = signal(null);
 const TITLES = { "needs you": "Needs you", working: "Working", waiting: "Waiting", queued: "Queued", ended: "Ended" };
 
@@ -13,7 +13,7 @@ async function load() {
   try {
     const found = await get("/api/tasks");
     const at = serverNow();
-    tasks.value = { ...found, rows: new Map(found.rows.map((row) => [row.task_id, { ...row, at }])), at, isLoaded: true, error: "" };
+    tasks.value = { is_cut: false, ...found, rows: new Map(found.rows.map((row) => [row.task_id, { ...row, at }])), isLoaded: true, error: "" };
     status.value = await get("/api/status");
   } catch (error) {
     tasks.value = { ...tasks.value, error: error.message };
@@ -31,9 +31,13 @@ function change(changed) {
   }
 }
 
+/** Queued tasks in the order in which they start, all others with the newest first. */
+const compare = (a, b) => (a.queue?.position ?? 1e9) - (b.queue?.position ?? 1e9) || (b.started_at || "").localeCompare(a.started_at || "") || b.task_id.localeCompare(a.task_id);
+/** The tokens and cost that are known. */
+const used = (row) => [tokens(row.usage), cost(row.usage)].filter((each) => each !== "–").join(" · ");
+
 const nameOf = (path) => (path || "").split("/").filter(Boolean).pop() || "–";
 const words = (row) => `${row.task_id} ${row.task_name} ${row.state} ${row.agent} ${row.stage} ${row.project_dir} ${row.last_line}`.toLowerCase();
-const cost = (row) => (row.usage?.cost_usd == null ? "–" : `${row.usage.unpriced_calls ? "≥ " : ""}${dollars(row.usage.cost_usd)}`);
 const open = (id) => dispatchEvent(new CustomEvent("holdfast-go", { detail: `/task/${encodeURIComponent(id)}` }));
 
 function Stages({ row }) {
@@ -47,12 +51,12 @@ class Row extends Component {
   render({ row, isChosen }) {
     return html`<tr class="tone-${tone(row.state)} ${isChosen ? "chosen" : ""}" onClick=${(e) => { if (!e.target.closest("a")) open(row.task_id); }}>
       <td class="name"><a href=${`/task/${encodeURIComponent(row.task_id)}`}>${plain(row.task_name) || row.task_id}</a><small>${row.task_id}</small></td>
-      <td><${State} state=${row.state} /></td>
-      <td class="opt">${row.agent}</td>
-      <td class="opt">${row.stage || "–"}<${Stages} row=${row} /></td>
-      <td class="right"><${Elapsed} row=${row} at=${row.at} /></td>
+      <td class="is"><${State} state=${row.state} /></td>
+      <td class="opt">${plain(row.agent)}</td>
+      <td class="opt">${plain(row.stage) || "–"}<${Stages} row=${row} /></td>
+      <td class="right time"><${Elapsed} row=${row} at=${row.at} /></td>
       <td class="right opt num">${tokens(row.usage)}</td>
-      <td class="right num opt">${cost(row)}</td>
+      <td class="right num opt">${cost(row.usage)}</td>
       <td class="last" title=${plain(row.note + row.last_line)}><b>${plain(row.note)}</b>${plain(row.last_line)}</td>
     </tr>`;
   }
@@ -65,7 +69,7 @@ class Card extends Component {
       <span class="row"><${State} state=${row.state} /><span class="grow"></span><${Elapsed} row=${row} at=${row.at} /></span>
       <strong>${plain(row.task_name) || row.task_id}</strong>
       <p>${plain(row.note + row.last_line)}</p>
-      <span class="row meta">${row.agent}<${Stages} row=${row} /><span class="grow"></span>${tokens(row.usage)} · ${cost(row)}</span>
+      <span class="row meta">${plain(row.agent)}<${Stages} row=${row} /><span class="grow"></span><span class="num">${used(row)}</span></span>
     </a>`;
   }
 }
@@ -81,11 +85,11 @@ export function Board() {
     const source = stream(() => "/api/stream", { hello: load, board: change, again: load });
     return () => source.close();
   }, []);
-  const { rows, groups, isLoaded, error, left_out } = tasks.value;
+  const { rows, groups, isLoaded, error, left_out, is_cut } = tasks.value;
   const [members, order, projects] = useMemo(() => {
     const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
     const found = [...rows.values()].filter((row) => (!project || row.project_dir === project) && wanted.every((word) => words(row).includes(word)));
-    found.sort((a, b) => (b.started_at || "").localeCompare(a.started_at || "") || b.task_id.localeCompare(a.task_id));
+    found.sort(compare);
     const grouped = new Map(groups.map((group) => [group, []]));
     for (const row of found) grouped.get(row.group)?.push(row);
     return [grouped, [...grouped.values()].flat().map((row) => row.task_id), [...new Set([...rows.values()].map((row) => row.project_dir).filter(Boolean))].sort()];
@@ -106,7 +110,8 @@ export function Board() {
   useEffect(() => { document.querySelector(".chosen")?.scrollIntoView({ block: "nearest" }); }, [chosen]);
   const shown = groups.filter((group) => members.get(group).length);
   const show = (board) => { setBoard(board); localStorage.setItem("holdfast.view", board ? "board" : "list"); };
-  const attention = status.value?.attention || [];
+  // Questions of tasks are in the list.
+  const alerts = (status.value?.alerts || []).filter((alert) => alert.level !== "question");
   return html`<main class="page">
     <div class="bar">
       <h1>Tasks</h1>
@@ -121,17 +126,18 @@ export function Board() {
       </div>
     </div>
     ${error && html`<p class="problem">${error}</p>`}
-    ${attention.length > 0 && html`<details class="attention"><summary>${attention.length === 1 ? plain(attention[0]) : `${attention.length} things need attention`}</summary><ul>${attention.map((each) => html`<li>${plain(each)}</li>`)}</ul></details>`}
+    ${alerts.length > 0 && html`<section class="attention" aria-label="Needs attention"><ul>${alerts.slice(0, 20).map((alert) => html`<li class=${alert.level}>${plain(alert.text)}</li>`)}</ul>${alerts.length > 20 && html`<p class="quiet">${alerts.length - 20} more: <code>holdfast status</code></p>`}</section>`}
     ${!isLoaded ? html`<p class="loading">Loading…</p>` : shown.length === 0
       ? html`<${Empty} title=${rows.size ? "No task matches" : "No tasks yet"}>${!rows.size && html`<p>Start one with <code>holdfast run --agent NAME "…"</code>${!isReadOnly.value && html`, or <a href="/new">here</a>`}.</p>`}<//>`
       : isBoard
         ? html`<div class="columns">${groups.map((group) => html`<section key=${group} aria-label=${TITLES[group]}><h2>${TITLES[group]} <span class="num">${members.get(group).length}</span></h2>
             ${members.get(group).map((row) => html`<${Card} key=${row.task_id} row=${row} isChosen=${row.task_id === chosen} />`)}</section>`)}</div>`
-        : html`<div class="scroll" tabindex="0"><table class="tasks">
-            <thead><tr><th>Task</th><th>State</th><th class="opt">Agent</th><th class="opt">Stage</th><th class="right">Elapsed</th><th class="right opt">Tokens</th><th class="right opt">Cost</th><th class="last">Last line</th></tr></thead>
+        : html`<table class="tasks rows">
+            <thead><tr><th class="name">Task</th><th class="is">State</th><th class="opt">Agent</th><th class="opt">Stage</th><th class="right time">Elapsed</th><th class="right opt">Tokens</th><th class="right opt">Cost</th><th class="last">Last line</th></tr></thead>
             ${shown.map((group) => html`<tbody key=${group}><tr class="group"><th colspan="8" scope="rowgroup">${TITLES[group]} <span class="num">${members.get(group).length}</span></th></tr>
               ${members.get(group).map((row) => html`<${Row} key=${row.task_id} row=${row} isChosen=${row.task_id === chosen} />`)}</tbody>`)}
-          </table></div>`}
+          </table>`}
+    ${is_cut && html`<p class="quiet">There are more tasks than this page can show: <code>holdfast ls</code></p>`}
     ${left_out > 0 && html`<p class="quiet">${left_out} older tasks are not shown: <code>holdfast ls --all</code></p>`}
   </main>`;
 }

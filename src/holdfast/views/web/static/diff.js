@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { html, plain } from "/ui.js";
 import { get } from "/api.js";
 
-const MOST_LINES = 600;
+const MAX_LINES = 600;
 
 /** Pairs of lines: removed ones stand beside those that were added in their place. */
 function pairs(hunk) {
@@ -24,6 +24,28 @@ function pairs(hunk) {
   return rows;
 }
 
+/** The same lines below each other, for a narrow screen. */
+function lines(hunk) {
+  let oldLine = hunk.old_start, newLine = hunk.new_start;
+  return hunk.lines.filter((line) => line[0] !== "\\").map((line) => {
+    const kind = { "-": "del", "+": "add" }[line[0]] || "";
+    const number = kind === "del" ? oldLine++ : newLine++;
+    if (!kind) oldLine++;
+    return { number, text: plain(line.slice(1)), kind };
+  });
+}
+
+const NARROW = matchMedia("(max-width: 640px)");
+function useNarrow() {
+  const [isNarrow, setNarrow] = useState(NARROW.matches);
+  useEffect(() => {
+    const onChange = () => setNarrow(NARROW.matches);
+    NARROW.addEventListener("change", onChange);
+    return () => NARROW.removeEventListener("change", onChange);
+  }, []);
+  return isNarrow;
+}
+
 const Side = ({ side }) => (side
   ? html`<td class="no">${side.number}</td><td class="text ${side.kind}">${side.text}</td>`
   : html`<td class="no"></td><td class="text none"></td>`);
@@ -32,14 +54,15 @@ const WHY = { binary: "a binary file", large: "the file is too large to show", l
 
 function File({ file }) {
   const size = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
-  const [isOpen, setOpen] = useState(size <= MOST_LINES);
+  const [isOpen, setOpen] = useState(size <= MAX_LINES);
+  const isNarrow = useNarrow(), columns = isNarrow ? 2 : 4;
   return html`<article class="card file" id=${`file-${file.path}`}>
     <header class="row"><button type="button" class="ghost" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>${isOpen ? "▾" : "▸"}</button>
       <code class="path">${plain(file.old_path ? `${file.old_path} → ${file.path}` : file.path)}</code><span class="pill">${file.kind}</span>${file.is_symlink && html`<span class="pill">link</span>`}
       <span class="grow"></span>${file.added != null && html`<span class="plus num">+${file.added}</span><span class="minus num">−${file.deleted}</span>`}</header>
-    ${isOpen && (file.left_out ? html`<p class="quiet pad">${WHY[file.left_out] || file.left_out}</p>` : html`<div class="scroll" tabindex="0"><table class="split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup><tbody>
-      ${file.hunks.map((hunk) => html`<tr class="hunk"><td colspan="4">@@ −${hunk.old_start},${hunk.old_lines} +${hunk.new_start},${hunk.new_lines} @@ ${plain(hunk.section)}</td></tr>
-        ${pairs(hunk).map(([one, other]) => html`<tr><${Side} side=${one} /><${Side} side=${other} /></tr>`)}`)}
+    ${isOpen && (file.left_out ? html`<p class="quiet pad">${WHY[file.left_out] || file.left_out}</p>` : html`<div class="scroll" tabindex="0"><table class="split ${isNarrow ? "unified" : ""}"><colgroup><col class="no" /><col />${!isNarrow && html`<col class="no" /><col />`}</colgroup><tbody>
+      ${file.hunks.map((hunk) => html`<tr class="hunk"><td colspan=${columns}>@@ −${hunk.old_start},${hunk.old_lines} +${hunk.new_start},${hunk.new_lines} @@ ${plain(hunk.section)}</td></tr>
+        ${isNarrow ? lines(hunk).map((line) => html`<tr><${Side} side=${line} /></tr>`) : pairs(hunk).map(([one, other]) => html`<tr><${Side} side=${one} /><${Side} side=${other} /></tr>`)}`)}
     </tbody></table>${file.cut_lines > 0 && html`<p class="quiet pad">${file.cut_lines} lines were cut</p>`}</div>`)}
   </article>`;
 }
@@ -56,10 +79,10 @@ export function Diff({ id, stages }) {
     return () => { isGone = true; };
   }, [id, stage]);
   return html`<div class="diff">
-    ${stages.length > 1 && html`<div class="bar"><label>Of <select value=${stage} onChange=${(e) => setStage(e.target.value)}><option value="">the whole task</option>${stages.map((each) => html`<option value=${each.name}>${plain(each.name)}</option>`)}</select></label></div>`}
+    ${stages.length > 1 && html`<div class="bar"><label class="inline">Changes of <select value=${stage} onChange=${(e) => setStage(e.target.value)}><option value="">the whole task</option>${stages.map((each) => html`<option value=${each.name}>${plain(each.name)}</option>`)}</select></label></div>`}
     ${problem && html`<p class="quiet pad">${problem.message}${problem.hint && ` (${problem.hint})`}</p>`}
     ${!found && !problem && html`<p class="loading">Comparing…</p>`}
-    ${found && html`<p class="quiet">${found.files.length} files, <span class="plus">+${found.added}</span> <span class="minus">−${found.deleted}</span>${found.left_out.length > 0 && `; ${found.left_out.length} outside the scope are left out`}${found.is_cut && "; too large: only a part is shown"}</p>
+    ${found && html`<p class="quiet">${found.files.length} ${found.files.length === 1 ? "file" : "files"}, <span class="plus">+${found.added}</span> <span class="minus">−${found.deleted}</span>${found.left_out.length > 0 && `; ${found.left_out.length} outside the scope are left out`}${found.is_cut && "; too large: only a part is shown"}</p>
       ${found.files.map((file) => html`<${File} key=${file.path} file=${file} />`)}`}
   </div>`;
 }

@@ -5,7 +5,7 @@ import { html, bytes, plain } from "/ui.js";
 import { get } from "/api.js";
 import { ansi } from "/ansi.js";
 
-const MOST_LINES = 3000;
+const MAX_LINES = 3000;
 const encoder = new TextEncoder();
 
 /** Lines with the byte at which each begins. */
@@ -24,7 +24,7 @@ function split(text, begin) {
 class Line extends Component {
   shouldComponentUpdate(next) { return next.line !== this.props.line || next.isMarked !== this.props.isMarked; }
   render({ line, isMarked, id }) {
-    const kind = /^\[(error|result|stage|attempt|tool)/.exec(line.text)?.[1] || "";
+    const kind = line.text.startsWith("--- attempt ") ? "attempt" : /^\[(error|result|stage|session|tool)/.exec(line.text)?.[1] || "";
     return html`<div class="line ${isMarked ? "marked" : ""} ${kind}"><a class="at" href=${`/task/${encodeURIComponent(id)}?tab=log&at=${line.at}`} aria-label=${`Link to byte ${line.at}`}>#</a><span>${ansi(line.text)}</span></div>`;
   }
 }
@@ -49,7 +49,7 @@ export class Log {
     if (this.begin <= 0) return;
     const found = await get(this.path(`end=${this.begin}&limit=${limit}`));
     if (found.end !== this.begin && found.end > this.begin) return;
-    this.lines = [...split(found.text, found.begin), ...this.lines].slice(0, MOST_LINES * 2);
+    this.lines = [...split(found.text, found.begin), ...this.lines].slice(0, MAX_LINES * 2);
     this.begin = found.begin;
     this.onChange();
   }
@@ -66,7 +66,7 @@ export class Log {
       lines[0] = { at: last.at, text: (last.text + lines[0].text).slice(0, 65536) };
     }
     this.lines = [...this.lines, ...lines];
-    if (this.lines.length > MOST_LINES) { this.lines = this.lines.slice(-MOST_LINES); this.begin = this.lines[0].at; }
+    if (this.lines.length > MAX_LINES) { this.lines = this.lines.slice(-MAX_LINES); this.begin = this.lines[0].at; }
     this.end = found.end; this.size = Math.min(found.size, this.until); this.partial = found.text !== "" && !found.text.endsWith("\n");
   }
   /** New lines from the stream. */

@@ -4,14 +4,31 @@ import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { html, Dialogs, dialog, Empty } from "/ui.js";
 import { connection, enter, isIn, isReadOnly } from "/api.js";
-import { Board } from "/board.js";
-import { TaskPage } from "/task.js";
-import { NewTask } from "/new_task.js";
-import { Queue } from "/queue.js";
-import { Metrics } from "/metrics.js";
 
 export const place = signal(location.pathname + location.search);
 const showsKeys = signal(false);
+
+// The code of a page is loaded with its first use: the board needs neither plots nor Markdown. `static_files.py`
+// lists what each page imports, so that a browser requests everything at once.
+const PAGES = {
+  board: async () => (await import("/board.js")).Board,
+  task: async () => (await import("/task.js")).TaskPage,
+  new: async () => (await import("/new_task.js")).NewTask,
+  queue: async () => (await import("/queue.js")).Queue,
+  metrics: async () => (await import("/metrics.js")).Metrics,
+};
+const pages = signal({});
+const problem = signal("");
+const pageOf = (address) => { const name = address.split(/[/?]/)[1]; return name in PAGES ? name : "board"; };
+
+async function load(name) {
+  if (pages.value[name]) return;
+  try {
+    const found = await PAGES[name]();
+    pages.value = { ...pages.value, [name]: found };
+    problem.value = "";
+  } catch { problem.value = "The page could not be loaded: is the server still running?"; }
+}
 
 export function go(address) {
   history.pushState(null, "", address);
@@ -63,13 +80,11 @@ function Locked() {
 }
 
 function Page() {
-  const path = place.value.split("?")[0];
-  if (path.startsWith("/task/")) {
-    const id = decodeURIComponent(path.slice(6));
-    return html`<${TaskPage} key=${id} id=${id} />`;
-  }
-  const Found = { "/new": NewTask, "/queue": Queue, "/metrics": Metrics }[path] || Board;
-  return html`<${Found} key=${path} />`;
+  const path = place.value.split("?")[0], name = pageOf(path), Found = pages.value[name];
+  useEffect(() => { load(name); }, [name]);
+  if (!Found) return html`<main class="page"><p class=${problem.value ? "problem" : "loading"}>${problem.value || "Loading…"}</p></main>`;
+  const id = name === "task" ? decodeURIComponent(path.slice(6)) : undefined;
+  return html`<${Found} key=${id ?? name} id=${id} />`;
 }
 
 const WORDS = { live: "live", slow: "every few seconds", lost: "connection lost, trying again", idle: "" };
@@ -89,7 +104,7 @@ function App() {
       </nav>
       <span class="grow"></span>
       ${isReadOnly.value && html`<span class="pill">read-only</span>`}
-      <span class="connection ${connection.value}" role="status"><i></i>${WORDS[connection.value]}</span>
+      <span class="connection ${connection.value}" role="status" title=${WORDS[connection.value]}><i></i>${WORDS[connection.value]}</span>
       <button type="button" class="ghost" onClick=${() => { showsKeys.value = !showsKeys.value; }} aria-label="Keys">?</button>
     </header>
     <div id="content"><${Page} /></div>
@@ -97,7 +112,9 @@ function App() {
     <${Dialogs} />`;
 }
 
-await enter();
+await Promise.all([enter(), load(pageOf(place.value))]);
 const root = document.getElementById("app");
 root.replaceChildren();
 render(html`<${App} />`, root);
+// The other pages, once this one is there: opening them then needs no request for code.
+setTimeout(() => Object.keys(PAGES).forEach(load), 3000);

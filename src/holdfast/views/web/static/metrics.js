@@ -1,18 +1,16 @@
 // Figures of the home: what ended, what it cost, which agents and tools, with plots by day.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { html, Copy, count, dollars, duration, plain } from "/ui.js";
+import { html, Copy, cost, count, dollars, duration, plain, tokens } from "/ui.js";
 import { get } from "/api.js";
 import { Plot, axis, bars, colour, fromZero } from "/plot.js";
 
 const HALF_S = 43200;
 const share = (value) => (value == null ? "–" : `${Math.round(value * 100)} %`);
-const sum = (usage) => (usage.input_tokens == null && usage.output_tokens == null ? null : (usage.input_tokens || 0) + (usage.output_tokens || 0));
-const cost = (usage) => (usage.cost_usd == null ? "–" : `${usage.unpriced_calls ? "≥ " : ""}${dollars(usage.cost_usd)}`);
 
 function Facts({ title, figures }) {
   const rows = [
     ["Tasks", figures.tasks], ["Ended", figures.ended], ["Completed", share(figures.success_rate)], ["Interrupted", share(figures.interrupt_rate)], ["Retries", figures.retries],
-    ["Median duration", duration(figures.median_duration_s)], ["Work of agents", duration(figures.active_s)], ["Tokens", count(sum(figures.api_usage))], ["Cost", cost(figures.api_usage)],
+    ["Median duration", duration(figures.median_duration_s)], ["Work of agents", duration(figures.active_s)], ["Tokens", tokens(figures.api_usage)], ["Cost", cost(figures.api_usage)],
   ];
   return html`<section class="card pad"><h2>${title}</h2><dl class="figures">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd class="num">${value}</dd></div>`)}</dl></section>`;
 }
@@ -22,7 +20,7 @@ function Days({ days }) {
   const ended = useMemo(() => [times, days.map((each) => each.completed + each.failed), days.map((each) => each.completed)], [days]);
   const spent = useMemo(() => [times, days.map((each) => each.cost_usd)], [days]);
   const used = useMemo(() => [times, days.map((each) => each.tokens)], [days]);
-  const date = axis({ values: (_, values) => values.map((value) => new Date(value * 1000).toISOString().slice(5, 10)) });
+  const date = axis({ size: 28, values: (_, values) => values.map((value) => new Date(value * 1000).toISOString().slice(5, 10)) });
   const one = (label, name, shown, width) => () => ({
     tzDate: utc, scales: { x: { range: (_, low, high) => [low - HALF_S, high + HALF_S] }, y: fromZero() }, axes: [date, axis({ size: width, values: (_, values) => values.map(shown) })],
     series: [{ label: "Day", value: (_, at) => (at == null ? "–" : new Date(at * 1000).toISOString().slice(0, 10)) }, { label, stroke: colour(name), fill: colour(name), width: 0, paths: bars(), points: { show: false }, value: (_, value) => (value == null ? "–" : shown(value)) }],
@@ -48,7 +46,7 @@ const utc = (at) => { const date = new Date(at * 1000); return new Date(date.get
 function Agents({ agents }) {
   return html`<section class="card pad"><h2>Agents</h2><div class="scroll" tabindex="0"><table class="agents"><thead><tr><th>Agent</th><th class="right">Tasks</th><th class="right">Completed</th><th class="right">Retries</th><th class="right">Median</th><th class="right">Tokens</th><th class="right">Cost</th></tr></thead><tbody>
     ${agents.map((each) => html`<tr key=${each.agent}><td>${plain(each.agent) || "–"}</td><td class="right num">${each.tasks}</td><td class="right num">${each.ended ? share(each.completed / each.ended) : "–"}</td><td class="right num">${each.retries}</td>
-      <td class="right num">${duration(each.median_s)}</td><td class="right num">${count(each.input_tokens + each.output_tokens)}</td><td class="right num">${dollars(each.cost_usd)}</td></tr>`)}</tbody></table></div></section>`;
+      <td class="right num">${duration(each.median_s)}</td><td class="right num">${tokens(each)}</td><td class="right num">${cost(each)}</td></tr>`)}</tbody></table></div></section>`;
 }
 
 function Tools({ tools }) {

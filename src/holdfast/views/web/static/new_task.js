@@ -15,7 +15,7 @@ const filled = (fields, agents) => {
 function Control({ name, rule, value, onValue, offer, isRequired, problem }) {
   const set = (event) => onValue(name, event.target.value);
   const about = { name, id: `f-${name}`, value, "aria-invalid": problem ? "true" : undefined, "aria-describedby": problem ? `p-${name}` : rule.description ? `d-${name}` : undefined };
-  if (name === "agent") return html`<select ...${about} required onChange=${set}>${offer.agents.map((agent) => html`<option value=${agent.name} disabled=${!agent.is_installed}>${agent.name}${agent.is_installed ? "" : " (not installed)"}</option>`)}</select>`;
+  if (name === "agent") return html`<select ...${about} required onChange=${set}>${!offer.agents.some((agent) => agent.is_installed) && html`<option value="">none is installed (holdfast doctor)</option>`}${offer.agents.map((agent) => html`<option value=${agent.name} disabled=${!agent.is_installed}>${agent.name}${agent.is_installed ? "" : " (not installed)"}</option>`)}</select>`;
   if (rule.enum) {
     const able = offer.agents.find((agent) => agent.name === offer.agent);
     const isOff = name === "permissions" && able && !able.has_permissions;
@@ -82,7 +82,7 @@ export function NewTask() {
       <div class="grid">${show(true)}</div>
       <datalist id="projects">${offer.projects.map((each) => html`<option value=${each}></option>`)}</datalist>
       <details open=${Object.keys(problems).some((name) => properties[name] && !properties[name]["x-main"])}><summary>Limits, labels and more</summary><div class="grid">${show(false)}</div></details>
-      <label class="check"><input type="checkbox" checked=${isQueued} onChange=${(e) => setQueued(e.target.checked)} /> through the queue</label>
+      <label class="check"><input type="checkbox" checked=${isQueued} onChange=${(e) => setQueued(e.target.checked)} /> Through the queue</label>
       ${checked.error && !Object.keys(problems).length && html`<p class="problem" role="alert">${plain(checked.error)}${checked.hint && html`<br /><small>${plain(checked.hint)}</small>`}</p>`}
       ${(checked.notes || []).map((note) => html`<p class="quiet">${plain(note)}</p>`)}
       ${checked.command && html`<div class="command"><small class="quiet">The same on the command line</small><${Copy} text=${checked.command} /></div>`}

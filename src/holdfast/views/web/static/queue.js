@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { html, Copy, Empty, count, moment, plain } from "/ui.js";
 import { get, stream } from "/api.js";
-import { Plot, axis, colour, fromZero, steps } from "/plot.js";
+import { Plot, axis, colour, fromZero, steps, timeAxis, timeSeries } from "/plot.js";
 
 const TONES = { queued: "quiet", claimed: "go", held: "warn", poison: "bad" };
 const Task = ({ id, name }) => html`<a href=${`/task/${encodeURIComponent(id)}`}>${plain(name) || plain(id)}</a><small>${plain(id)}</small>`;
@@ -15,8 +15,8 @@ function Waiting({ waiting, at }) {
   }, [waiting]);
   if (!waiting.length) return null;
   const options = () => ({
-    scales: { y: fromZero(1) }, axes: [axis(), axis({ size: 44, values: (_, values) => values.map((value) => (Number.isInteger(value) ? count(value) : "")) })],
-    series: [{}, { label: "Waiting", stroke: colour("--go"), fill: colour("--go-soft"), width: 2, paths: steps(), points: { show: false } }],
+    scales: { y: fromZero(1) }, axes: [timeAxis(), axis({ size: 44, values: (_, values) => values.map((value) => (Number.isInteger(value) ? count(value) : "")) })],
+    series: [timeSeries(), { label: "Waiting", stroke: colour("--go"), fill: colour("--go-soft"), width: 2, paths: steps(), points: { show: false } }],
   });
   return html`<section class="card plot"><h2>Waiting tasks, last 24 h</h2><${Plot} label=${`Waiting tasks over time; now ${waiting.at(-1).count}`} data=${data} options=${options} /></section>`;
 }

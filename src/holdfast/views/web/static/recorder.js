@@ -2,22 +2,30 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html, duration, clock, moment, plain, now } from "/ui.js";
 
-const LEFT = 132, RIGHT = 20, LANE = 40, MARKS = 34, AXIS = 26, FOLD = 46, GHOST = 88;
+const RIGHT = 20, LANE = 40, MARKS = 44, AXIS = 26, FOLD = 46, GHOST = 88;
+/** Below this width, the names of stages get less room. The slider in pages.css has the same numbers. */
+const NARROW = 560;
+const BANDS = { wait: "waiting", interrupt: "needs a person", queue: "queued" };
 const MARK = {
   crash: ["✕", "bad", "crash"], hang: ["◼", "bad", "hang"], resume: ["↻", "go", "resumed"], adopt: ["⇄", "warn", "taken over by a new runner"],
   sweep: ["⌫", "quiet", "swept"], limit: ["▲", "warn", "limit"], gate: ["◆", "done", "gate"], request: ["●", "ask", "request"],
-  takeover: ["☻", "ask", "takeover by a person"],
+  takeover: ["☻", "ask", "takeover by a person"], question: ["?", "ask", "question"],
 };
+
+export const takeoverEnd = (how) => ({ handed_back: "handed back", kept: "ended", lost: "lost", began: "began" })[how] || "ended";
 
 export function words(mark) {
   const parts = [MARK[mark.kind]?.[2] || mark.kind];
-  if (mark.kind === "resume" && mark.after_s != null) parts.push(`${duration(mark.after_s)} after the end`);
+  if (mark.kind === "crash" && mark.noticed_s != null) parts.push(`noticed after ${duration(mark.noticed_s)}`);
+  if (mark.kind === "hang" && mark.silent_s != null) parts.push(`silent for ${duration(mark.silent_s)}`);
+  if (mark.kind === "resume" && (mark.healed_s ?? mark.after_s) != null) parts.push(`${duration(mark.healed_s ?? mark.after_s)} after the end`);
+  if (mark.kind === "question") parts.push(mark.answered_s != null ? `answered after ${duration(mark.answered_s)}` : "open");
   if (mark.kind === "adopt" && mark.gap_s != null) parts.push(`after ${duration(mark.gap_s)}`);
   if (mark.kind === "sweep") parts.push(`${mark.killed} processes ended`);
-  if (mark.kind === "gate") parts.push(mark.passed ? `${mark.stage}: passed` : `${mark.stage}: refused by ${mark.failed}`);
+  if (mark.kind === "gate") parts.push(mark.passed ? `${mark.stage}: passed${mark.took_s != null ? ` after ${duration(mark.took_s)}` : ""}` : `${mark.stage}: refused by ${mark.failed}`);
   if (mark.kind === "request") parts.push(`${mark.verb}${mark.by ? ` by ${mark.by}` : ""}${mark.refused ? " (refused)" : ""}`);
   if (mark.kind === "limit" && mark.limit) parts.push(mark.limit);
-  if (mark.kind === "takeover") parts.push(`${String(mark.how).replace("_", " ")}${mark.by ? ` by ${mark.by}` : ""}`);
+  if (mark.kind === "takeover") parts.push(`${takeoverEnd(mark.how)}${mark.by ? ` by ${mark.by}` : ""}${mark.files ? `, ${mark.files} files changed` : ""}`);
   if (mark.detail) parts.push(mark.detail);
   return plain(parts.join(": "));
 }
@@ -67,6 +75,9 @@ export function scale(begin, end, busy, width) {
   };
 }
 
+/** `40 s`, `12 m`, `2 h`: a gap is as long as it says, give or take a half. */
+const rounded = (s) => (s < 90 ? `${Math.round(s)} s` : s < 5400 ? `${Math.round(s / 60)} m` : s < 129600 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} d`);
+
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400].map((s) => s * 1000);
 
 function ticks(map) {
@@ -76,7 +87,11 @@ function ticks(map) {
     const step = STEPS.find((each) => (each / (piece.to - piece.from)) * piece.width >= 84) || STEPS.at(-1);
     for (let at = Math.ceil(piece.from / step) * step; at < piece.to; at += step) found.push([at, map.x(at)]);
   }
-  return found;
+  // On a phone nothing else may fit.
+  const all = found.length || !map.pieces.length ? found : [map.pieces[0].from, map.pieces.at(-1).to].map((at) => [at, map.x(at)]);
+  // No time is written over the one before.
+  let last = -Infinity;
+  return all.filter(([, place]) => place - last >= 56 && ((last = place), true));
 }
 
 /** `at`: the moment that is replayed, in ms; null for the present. `onAt` is told another one. */
@@ -103,9 +118,12 @@ export function Recorder({ detail, onAttempt, at = null, onAt }) {
   const begin = zoom ? zoom[0] : Math.min(...times), end = zoom ? zoom[1] : Math.max(...times, begin + 1000);
   const pending = (detail.stages || []).filter((stage) => stage.state === "pending").map((stage) => stage.name);
   const hasGhosts = isLive && !zoom && pending.length > 0;
+  const isNarrow = width < NARROW, LEFT = isNarrow ? 112 : 132;
   const room = width - LEFT - RIGHT - (hasGhosts ? GHOST : 0);
+  // The text of a tick stays within the picture.
+  const tickText = (place) => Math.min(LEFT + place, width - 28);
   const busy = [
-    ...spans.filter((span) => span.kind === "attempt" || span.kind === "chore").map((span) => [ms(span.begin), span.end ? ms(span.end) : live || end]),
+    ...spans.filter((span) => ["attempt", "chore", "takeover"].includes(span.kind)).map((span) => [ms(span.begin), span.end ? ms(span.end) : live || end]),
     ...marks.map((mark) => [ms(mark.at) - 200, ms(mark.at) + 200]),
   ];
   const map = scale(begin, end, busy, room);
@@ -123,45 +141,51 @@ export function Recorder({ detail, onAttempt, at = null, onAt }) {
     }
     setDrag(null);
   };
-  let lastX = -99;
+  const hasChores = spans.some((span) => span.kind === "chore");
+  // Marks that are close to each other are above each other.
+  let lastX = -99, level = 0;
   return html`<section class="card recorder" aria-label="History">
     <header class="row"><h2>Flight recorder</h2><span class="grow"></span>
-      <span class="legend">${Object.entries(MARK).filter(([kind]) => marks.some((mark) => mark.kind === kind)).map(([, [glyph, tone, name]]) => html`<span class="tone-${tone}"><b>${glyph}</b>${name}</span>`)}</span>
+      <span class="legend">${hasChores && html`<span class="bar-of"><i></i>checks and preparation</span>`}${Object.entries(BANDS).filter(([kind]) => spans.some((span) => span.kind === kind)).map(([kind, name]) => html`<span class="band-of ${kind}"><i></i>${name}</span>`)}${Object.entries(MARK).filter(([kind]) => marks.some((mark) => mark.kind === kind)).map(([, [glyph, tone, name]]) => html`<span class="tone-${tone}"><b>${glyph}</b>${name}</span>`)}</span>
       ${zoom && html`<button type="button" onClick=${() => setZoom(null)}>Show everything</button>`}</header>
-    <div class="lanes" ref=${box}>
+    <div class="lanes ${isNarrow ? "narrow" : ""}" ref=${box}>
     <svg width=${width} height=${height} role="img" aria-label=${`History with ${spans.length} spans and ${marks.length} marks; the list below has them as text`}
       onPointerDown=${onDown} onPointerMove=${onMove} onPointerUp=${onUp} onDblClick=${() => setZoom(null)}>
       ${lanes.map((stage, at) => html`<g key=${`lane-${stage}`}>
         <rect class="lane ${at % 2 ? "odd" : ""}" x="0" y=${MARKS + at * LANE} width=${width} height=${LANE} />
-        <text class="stage ${pending.includes(stage) ? "pending" : ""}" x="10" y=${MARKS + at * LANE + 24}>${plain(stage).slice(0, 17)}<title>${plain(stage)}</title></text></g>`)}
-      ${ticks(map).map(([at, place]) => html`<g key=${`tick-${at}`} class="tick"><line x1=${LEFT + place} x2=${LEFT + place} y1=${MARKS} y2=${height - AXIS} /><text x=${LEFT + place} y=${height - 8}>${clock(new Date(at).toISOString())}</text></g>`)}
+        <text class="stage ${pending.includes(stage) ? "pending" : ""}" x="10" y=${MARKS + at * LANE + 24}>${plain(stage).slice(0, isNarrow ? 16 : 17)}<title>${plain(stage)}</title></text></g>`)}
+      ${ticks(map).map(([at, place]) => html`<g key=${`tick-${at}`} class="tick"><line x1=${LEFT + place} x2=${LEFT + place} y1=${MARKS} y2=${height - AXIS} /><text x=${tickText(place)} y=${height - 8}>${clock(new Date(at).toISOString())}</text></g>`)}
       ${spans.filter((span) => ["wait", "interrupt", "queue"].includes(span.kind)).map((span) => {
         const from = ms(span.begin), to = span.end ? ms(span.end) : live || end;
-        return inside(from, to) && html`<rect key=${`band-${span.begin}`} class="band ${span.kind}" x=${x(from)} y=${MARKS - 6} width=${Math.max(2, x(to) - x(from))} height=${lanes.length * LANE + 6}>
-          <title>${span.kind} ${duration((to - from) / 1000)}: ${plain(span.reason)}</title></rect>`;
+        const wide = Math.max(2, x(to) - x(from)), lasted = duration((to - from) / 1000);
+        return inside(from, to) && html`<g key=${`band-${span.begin}`} class="band ${span.kind}"><rect x=${x(from)} y=${MARKS - 6} width=${wide} height=${lanes.length * LANE + 6}>
+          <title>${BANDS[span.kind]} ${lasted}: ${plain(span.reason)}</title></rect>
+          ${wide > 130 && html`<text x=${x(from) + wide / 2} y=${MARKS - 12}>${BANDS[span.kind]} ${lasted}</text>`}</g>`;
       })}
       ${map.pieces.filter((piece) => piece.isFolded).map((piece) => html`<g key=${`fold-${piece.from}`} class="fold">
         <rect x=${LEFT + piece.x + 3} y=${MARKS} width=${piece.width - 6} height=${lanes.length * LANE} rx="4" />
-        <text x=${LEFT + piece.x + piece.width / 2} y=${height - 8}>${duration((piece.to - piece.from) / 1000).replace(/ \d\d? [ms]$/, "")}</text></g>`)}
+        <text x=${LEFT + piece.x + piece.width / 2} y=${MARKS + (lanes.length * LANE) / 2 + 4}>${rounded((piece.to - piece.from) / 1000)}</text></g>`)}
       ${spans.filter((span) => span.stage).map((span) => {
         const from = ms(span.begin), to = span.end ? ms(span.end) : live || end;
         if (!inside(from, to)) return null;
         const w = Math.max(3, x(to) - x(from)), isChore = span.kind === "chore";
-        const outcome = span.end ? span.outcome || "ended" : "running";
-        const told = `${isChore ? span.chore : `attempt ${span.attempt} (${span.mode})`}: ${outcome}, ${duration((to - from) / 1000)}\n${moment(span.begin)} – ${span.end ? clock(span.end) : "now"}`;
-        return html`<g key=${`span-${span.attempt}`} class="span ${isChore ? "chore" : ""} outcome-${outcome}" onClick=${() => !isChore && onAttempt?.(span.attempt)}>
+        const isTaken = span.kind === "takeover";
+        const outcome = isTaken ? (span.end ? takeoverEnd(span.outcome) : "now") : span.end ? span.outcome || "ended" : "running";
+        const told = `${isTaken ? `a person in its session${span.by ? ` (${plain(span.by)})` : ""}` : isChore ? span.chore : `attempt ${span.ordinal} (${span.mode})`}: ${outcome}, ${duration((to - from) / 1000)}\n${moment(span.begin)} – ${span.end ? clock(span.end) : "now"}`;
+        return html`<g key=${`span-${span.attempt}`} class="span ${isChore ? "chore" : ""} ${isTaken ? "takeover" : `outcome-${outcome}`}" onClick=${() => !isChore && onAttempt?.(span.attempt)}>
           <rect x=${x(from)} y=${top(span.stage) + (isChore ? 27 : 8)} width=${w} height=${isChore ? 7 : 24} rx=${isChore ? 2 : 5}><title>${told}</title></rect>
-          ${!isChore && w > 26 && html`<text x=${x(from) + 7} y=${top(span.stage) + 25}>${w > 110 ? `${span.attempt} · ${outcome}` : span.attempt}</text>`}</g>`;
+          ${!isChore && w > 26 && html`<text x=${x(from) + 7} y=${top(span.stage) + 25}>${isTaken ? (w > 110 ? `☻ ${outcome}` : "☻") : w > 110 ? `${span.ordinal} · ${outcome}` : span.ordinal}</text>`}</g>`;
       })}
       ${hasGhosts && pending.map((stage) => html`<rect key=${`ghost-${stage}`} class="ghost" x=${width - RIGHT - GHOST + 10} y=${top(stage) + 8} width=${GHOST - 10} height="24" rx="5"><title>${plain(stage)} has not begun</title></rect>`)}
       ${isLive && !zoom && html`<g class="edge"><line x1=${x(live)} x2=${x(live)} y1=${MARKS - 12} y2=${height - AXIS} /><circle cx=${x(live)} cy=${MARKS - 12} r="4" /></g>`}
       ${marks.filter((mark) => inside(ms(mark.at), ms(mark.at))).map((mark, at) => {
-        const place = x(ms(mark.at)), isClose = place - lastX < 13;
+        const place = x(ms(mark.at));
+        level = place - lastX < 13 ? (level + 1) % 3 : 0;
         lastX = place;
         const [glyph, tone] = MARK[mark.kind] || ["·", "quiet"];
         const real = mark.kind === "gate" && !mark.passed ? "bad" : tone;
-        return html`<g key=${`mark-${at}`} class="mark tone-${real}"><line x1=${place} x2=${place} y1="22" y2=${height - AXIS} />
-          <text x=${place} y=${isClose ? 12 : 22}>${glyph}<title>${words(mark)}\n${moment(mark.at)}</title></text></g>`;
+        return html`<g key=${`mark-${at}`} class="mark tone-${real}"><line x1=${place} x2=${place} y1=${MARKS - 12} y2=${height - AXIS} />
+          <text x=${place} y=${MARKS - 12 - level * 11}>${glyph}<title>${words(mark)}\n${moment(mark.at)}</title></text></g>`;
       })}
       ${at != null && inside(at, at) && html`<g class="cursor"><line x1=${x(at)} x2=${x(at)} y1="4" y2=${height - AXIS} /></g>`}
       ${drag && html`<rect class="brush" x=${LEFT + Math.min(...drag)} y="0" width=${Math.abs(drag[1] - drag[0])} height=${height - AXIS} />`}
@@ -169,6 +193,6 @@ export function Recorder({ detail, onAttempt, at = null, onAt }) {
     ${onAt && html`<input type="range" class="slider" aria-label="Replay: show the task as it was" aria-valuetext=${at == null ? "now" : moment(new Date(at).toISOString())}
       min="0" max=${Math.round(room)} step="1" value=${at == null ? Math.round(room) : Math.round(map.x(Math.min(Math.max(at, begin), end)))}
       onInput=${(event) => { const place = Number(event.target.value); onAt(place >= Math.round(room) && !zoom ? null : Math.round(map.time(place))); }} />`}</div>
-    <details class="moments"><summary>${marks.length} moments as a list</summary><ol>${marks.slice(-500).map((mark) => html`<li><time>${moment(mark.at)}</time> ${words(mark)}</li>`)}</ol></details>
+    ${marks.length > 0 && html`<details class="moments"><summary>${marks.length === 1 ? "1 moment" : `${marks.length} moments`} as a list</summary><ol>${marks.slice(-500).map((mark) => html`<li><time>${moment(mark.at)}</time> ${words(mark)}</li>`)}</ol></details>`}
   </section>`;
 }

@@ -1,6 +1,6 @@
 // The page of one task.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { html, State, Elapsed, Copy, confirm, tell, tokens, dollars, plain, moment, serverNow, Empty } from "/ui.js";
+import { html, State, Elapsed, Copy, confirm, tell, tokens, cost, plain, moment, serverNow, Empty } from "/ui.js";
 import { get, post, stream, isReadOnly } from "/api.js";
 import { Recorder } from "/recorder.js";
 import { Log, LogView } from "/log.js";
@@ -57,22 +57,29 @@ function Question({ detail }) {
   </section>`;
 }
 
+/** Times of the journal in the clock of the person. */
+const local = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, moment);
+/** Why it has its state, where the state does not say it. */
+const reasonOf = ({ status, status_reason }) => (["running", "spawning", "completing", "completed", "queued"].includes(status) ? "" : local(plain(status_reason)));
+
 function Next({ detail }) {
   const id = detail.task_id;
-  const commands = [...detail.next.steps.map((step) => [step.command, step.does]), [`holdfast show ${id}`, "show it"], [`holdfast diff ${id}`, "show what it changed"]];
-  if (!detail.manifest.finished_at) {
-    commands.push([`holdfast attach ${id}`, "watch it in a terminal"], [`holdfast takeover ${id}`, "continue its session yourself"]);
-    if (detail.question || detail.manifest.status === "waiting") commands.push([`holdfast resume ${id}`, "let it go on"]);
+  const { status } = detail.manifest, commands = detail.next.steps.map((step) => [step.command, step.does]);
+  if (status !== "queued") commands.push([`holdfast diff ${id}`, "show what it changed"]);
+  if (!detail.manifest.finished_at && status !== "queued") {
+    commands.push([`holdfast takeover ${id}`, "continue its session yourself"], [`holdfast attach ${id}`, "watch it in a terminal"]);
+    if (!commands.some(([command]) => command.startsWith("holdfast resume"))) commands.push([`holdfast resume ${id}`, "let it go on after an interrupt"]);
   }
+  commands.push([`holdfast show ${id}`, "show it"]);
   const seen = new Set();
-  return html`<section class="card next" aria-label="Next"><h2>Next</h2>${detail.next.why && !detail.question && html`<p>${plain(detail.next.why)}</p>`}
+  return html`<section class="card next" aria-label="Next"><h2>Next</h2>${detail.next.why && !detail.question && html`<p>${local(plain(detail.next.why))}</p>`}
     <ul>${commands.filter(([command]) => !seen.has(command) && seen.add(command)).map(([command, does]) => html`<li><${Copy} text=${plain(command)} /><small class="quiet">${plain(does)}</small></li>`)}</ul></section>`;
 }
 
 function Header({ detail, row }) {
   const { manifest } = detail, id = detail.task_id;
   const isEnded = Boolean(manifest.finished_at), isOpen = !isEnded && !detail.question;
-  const facts = [["agent", manifest.agent], ["model", manifest.model], ["stage", manifest.stage], ["attempt", manifest.attempt], ["tokens", tokens(manifest.usage)], ["cost", dollars(manifest.usage?.cost_usd)], ["project", manifest.project_dir], ["branch", detail.worktree?.branch], ["permissions", manifest.permissions]].filter(([, value]) => value && value !== "–");
+  const facts = [["agent", manifest.agent], ["model", manifest.model], ["stage", manifest.stage], ["attempts", manifest.attempt], ["tokens", tokens(manifest.usage)], ["cost", cost(manifest.usage)], ["project", manifest.project_dir], ["branch", detail.worktree?.branch], ["permissions", manifest.permissions]].filter(([, value]) => value && value !== "–");
   return html`<header class="task-head">
     <div class="row wrap"><h1>${plain(manifest.task_name)}</h1><${State} state=${detail.state} /><${Elapsed} row=${row} at=${row.at} /><span class="grow"></span>
       ${!isReadOnly.value && html`<div class="row actions">
@@ -81,7 +88,8 @@ function Header({ detail, row }) {
         ${isEnded && manifest.status !== "completed" && html`<button type="button" onClick=${() => act(id, "retry")}>Retry</button>`}
         ${!isEnded && html`<button type="button" class="danger" onClick=${() => act(id, "stop")}>Stop</button>`}</div>`}</div>
     <p class="row wrap meta"><code>${id}</code>${facts.map(([name, value]) => html`<span><small>${name}</small> ${plain(value)}</span>`)}</p>
-    ${manifest.status_reason && !detail.question && html`<p class="reason">${plain(manifest.status_reason)}</p>`}
+    ${reasonOf(manifest) && !detail.question && html`<p class="reason">${reasonOf(manifest)}</p>`}
+    ${detail.queue?.waits && html`<p class="reason">No ${detail.queue.position} in the queue; waits for: ${plain(detail.queue.waits)}</p>`}
     ${detail.runner && html`<p class="problem">No runner: ${plain(detail.runner)}</p>`}
     ${detail.is_cut && html`<p class="quiet">This task is too large for one page: lists show their ends.</p>`}
   </header>`;
@@ -127,9 +135,9 @@ export function TaskPage({ id }) {
     let source = null, isGone = false;
     (async () => {
       const at = Number(parameters.get("at"));
+      load();
       await (parameters.has("at") && at >= 0 ? log.to(at) : log.toEnd()).catch(() => {});
       if (isGone) return;
-      load();
       const seen = new Set();
       source = stream(() => `/api/stream?task=${encodeURIComponent(id)}&log=${log.isAtEnd ? log.end : log.size}`, {
         hello: () => { load(); if (log.isAtEnd && log.marked < 0 && log.end < log.size) log.toEnd(); },
@@ -162,7 +170,7 @@ export function TaskPage({ id }) {
 
   if (!detail) return html`<main class="page">${problem ? html`<${Empty} title=${problem}><p><a href="/">All tasks</a></p><//>` : html`<p class="loading">Loading…</p>`}</main>`;
   const isEnded = Boolean(detail.manifest.finished_at);
-  const row = { elapsed_s: detail.elapsed_s, is_counting: !isEnded && !detail.question && detail.manifest.status !== "queued", at: detail.loaded_at };
+  const row = { state: detail.state, elapsed_s: detail.elapsed_s, is_counting: !isEnded && !detail.question && !["queued", "waiting"].includes(detail.manifest.status), at: detail.loaded_at };
   const counts = { gates: detail.gates.length, attempts: detail.attempts.length, files: detail.files.length };
   return html`<main class="page task">
     ${problem && html`<p class="problem">${problem}</p>`}
@@ -179,7 +187,7 @@ export function TaskPage({ id }) {
       ${tab === "diff" && html`<${Diff} id=${id} stages=${detail.stages} />`}
       ${tab === "gates" && html`<${Gates} gates=${detail.gates} />`}
       ${tab === "usage" && html`<${Chart} reports=${reports} budgets=${detail.budgets} />`}
-      ${tab === "attempts" && html`<${Attempts} attempts=${detail.attempts} id=${id} chosen=${attempt} />`}
+      ${tab === "attempts" && html`<${Attempts} attempts=${detail.attempts} spans=${detail.timeline.spans} id=${id} chosen=${attempt} />`}
       ${tab === "files" && html`<${Files} files=${detail.files} id=${id} left_out=${detail.files_left_out} />`}
       ${tab === "events" && html`<${Events} events=${events} />`}
     </section>

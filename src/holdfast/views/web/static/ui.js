@@ -32,13 +32,15 @@ export function count(n) {
 }
 
 export const dollars = (usd) => (usd == null ? "–" : `$${usd.toFixed(2)}`);
+/** The cost of a task: a lower bound if some calls were not reported. */
+export const cost = (usage) => (usage?.cost_usd == null ? "–" : `${usage.unpriced_calls ? "≥ " : ""}${dollars(usage.cost_usd)}`);
 export const bytes = (n) => (n < 1000 ? `${n} B` : n < 1e6 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`);
 export const clock = (iso) => (iso ? new Date(iso).toLocaleTimeString([], { hour12: false }) : "–");
 export const moment = (iso) => (iso ? new Date(iso).toLocaleString([], { hour12: false }) : "–");
 
 export function tokens(usage) {
   const sum = ((usage || {}).input_tokens || 0) + ((usage || {}).output_tokens || 0);
-  return sum ? count(sum) : "–";
+  return sum ? `${usage.uncounted_takeovers ? "≥ " : ""}${count(sum)}` : "–";
 }
 
 /** Escape sequences have no place outside a log. */
@@ -55,6 +57,7 @@ export const State = ({ state }) => html`<span class="state tone-${tone(state)}"
 
 /** Seconds since the start, counting on while the task works. */
 export function Elapsed({ row, at }) {
+  if (row.state === "queued") return html`<span class="num">–</span>`;
   const base = row.elapsed_s || 0;
   const live = row.is_counting ? Math.max(0, (now.value - at) / 1000) : 0;
   return html`<span class="num">${duration(base + live)}</span>`;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from holdfast.views.cli.show import table
@@ -10,30 +12,35 @@ HEAD = ("TASK", "STATE", "AGENT", "COST", "LAST")
 ROW = ("20260131-fix-the-tests-k3qa", "completed", "command", "-", "a last line that is rather long")
 
 
+def fitting(row: Sequence[str], *, room: int, shortest: int | None = None) -> list[int]:
+    widest = [max(len(name), len(cell)) for name, cell in zip(HEAD, row, strict=True)]
+    return table.fitting_columns(widest, [3], room=room, dropped_first=(2, 3), shortest=shortest)
+
+
 def test_wide_enough_is_everything() -> None:
-    assert table.fitting_columns(HEAD, [ROW], room=100, dropped_first=(2, 3)) == [0, 1, 2, 3, 4]
+    assert fitting(ROW, room=100) == [0, 1, 2, 3, 4]
 
 
 def test_what_says_nothing_goes_first() -> None:
-    assert table.fitting_columns(HEAD, [ROW], room=66, dropped_first=(2, 3)) == [0, 1, 2, 4]
+    assert fitting(ROW, room=66) == [0, 1, 2, 4]
 
 
 def test_then_the_columns_in_their_order() -> None:
-    assert table.fitting_columns(HEAD, [ROW], room=57, dropped_first=(2, 3)) == [0, 1, 4]
-    assert table.fitting_columns(HEAD, [ROW], room=10, dropped_first=(2, 3)) == [0, 1, 4]
+    assert fitting(ROW, room=57) == [0, 1, 4]
+    assert fitting(ROW, room=10) == [0, 1, 4]
 
 
 LONG = ("a-name-that-is-as-long-as-an-id-may-be-" + "x" * 25, *ROW[1:])
 
 
 def test_a_long_id_leaves_its_place_before_columns_go() -> None:
-    assert table.fitting_columns(HEAD, [LONG], room=66, dropped_first=(2, 3)) == [0, 1, 4]
-    assert table.fitting_columns(HEAD, [LONG], room=66, dropped_first=(2, 3), shortest=24) == [0, 1, 2, 4]
-    assert table.fitting_columns(HEAD, [LONG], room=50, dropped_first=(2, 3), shortest=24) == [0, 1, 4]
+    assert fitting(LONG, room=66) == [0, 1, 4]
+    assert fitting(LONG, room=66, shortest=24) == [0, 1, 2, 4]
+    assert fitting(LONG, room=50, shortest=24) == [0, 1, 4]
 
 
 def test_what_says_nothing_goes_before_an_id_leaves_its_place() -> None:
-    assert table.fitting_columns(HEAD, [ROW], room=66, dropped_first=(2, 3), shortest=10) == [0, 1, 2, 4]
+    assert fitting(ROW, room=66, shortest=10) == [0, 1, 2, 4]
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, units
 from holdfast.model.usage import Usage
 from holdfast.packet import load, metrics
 from holdfast.redact import Redactor
-from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,21 +28,31 @@ def title(packet: Packet, manifest: dict[str, Any]) -> str:
 
 
 def body(
-    packet: Packet, manifest: dict[str, Any], *, paths: tuple[str, ...], left_out: tuple[str, ...]
+    packet: Packet,
+    manifest: dict[str, Any],
+    *,
+    paths: tuple[str, ...],
+    left_out: tuple[str, ...],
+    is_accepted: bool = False,
 ) -> str:
-    """Markdown. Others read it, so it is redacted, and has no path of this machine."""
+    """Markdown. Others read it, so it is redacted, and has no path of this machine.
+
+    `is_accepted`: its stages are done, and only the checks of this pull request are left.
+    """
     used = metrics.analyse(packet).stages.stages
     parts = [
         str(manifest.get("goal") or "").strip(),
-        _checks(packet, manifest, used),
+        _checks(packet, manifest, used, is_accepted=is_accepted or manifest["status"] == "completed"),
         _findings(manifest),
         _files(paths, left_out),
-        f"By holdfast, task `{packet.task_id}`, {manifest['status']}.",
+        f"By holdfast, task `{packet.task_id}`{'' if is_accepted else ', ' + manifest['status']}.",
     ]
     return Redactor(dict(os.environ))("\n\n".join(part for part in parts if part))[:_MAX_CHARS] + "\n"
 
 
-def _checks(packet: Packet, manifest: dict[str, Any], used: dict[str, StageUsage]) -> str:
+def _checks(
+    packet: Packet, manifest: dict[str, Any], used: dict[str, StageUsage], *, is_accepted: bool
+) -> str:
     rows = ["| stage | agent | gate | time | calls | tokens | cost |", "|---|---|---|---|---|---|---|"]
     total = Usage()
     for stage in manifest.get("stages") or ():
@@ -56,7 +65,7 @@ def _checks(packet: Packet, manifest: dict[str, Any], used: dict[str, StageUsage
     rows.append(f"| **total** | | | {' | '.join(_figures(seconds, calls, total))} |")
     pipeline = load.fold(packet).spec.pipeline
     commands = pipeline.acceptance_commands if pipeline is not None else ()
-    accepted = "passed" if manifest["status"] == "completed" else "did not pass, or did not run"
+    accepted = "passed" if is_accepted else "did not pass, or did not run"
     lines = [f"- `{command}`" for command in commands]
     acceptance = "\n".join([f"Acceptance commands ({accepted}):", "", *lines]) if lines else ""
     return "\n\n".join(part for part in ("## Checks", "\n".join(rows), acceptance) if part)
@@ -67,7 +76,7 @@ def _figures(seconds: float, calls: int, used: Usage) -> tuple[str, ...]:
     return (
         clock.duration_text(seconds),
         str(calls),
-        amounts.short(sum(counts)) if counts else "unknown",
+        units.short(sum(counts)) if counts else "unknown",
         f"${used.cost_usd:.2f}" if used.cost_usd is not None else "unknown",
     )
 

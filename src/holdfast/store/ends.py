@@ -11,6 +11,7 @@ import os
 
 from holdfast import files, quick_json
 from holdfast.store import seals
+from holdfast.store.digest import running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +28,18 @@ _MOVED = b'"type":"task.moved"'
 def confirms(packet: Packet, status: str) -> bool | None:
     """Whether the journal of a task without a runner ends with this status; None: all of it must be read."""
     try:
-        sealed = seals.last_two(packet.seals)
-        descriptor = files.open_regular(packet.journal)
+        return ends_as(packet.journal, packet.seals, status)
     except OSError:
         # Archived by an older version, or a packet of which only the results were kept.
         return packet.path == packet.home.archived(packet.task_id).path
+
+
+def ends_as(journal: str, its_seals: str, status: str) -> bool | None:
+    """As `confirms`, for a list of thousands of tasks. Raises OSError if a file cannot be opened."""
+    sealed = seals.last_two(its_seals)
+    descriptor, size = files.open_sized(journal)
     try:
-        size = os.fstat(descriptor).st_size
-        end = _genuine(descriptor, size, sealed) if sealed is not None else None
-        last = _last_move(descriptor, end) if end is not None else None
+        last = _last_move(descriptor, size, sealed) if sealed is not None else None
     except OSError:
         return False
     finally:
@@ -43,30 +47,39 @@ def confirms(packet: Packet, status: str) -> bool | None:
     return last == status if last is not None else None
 
 
-def _genuine(descriptor: int, size: int, sealed: tuple[Seal, Seal]) -> int | None:
-    """How much of a journal its runners have written; None if that is not plain."""
-    if not sealed[0].is_of_this_boot:
-        return size  # the last seals may have been lost with the power
+def _last_move(descriptor: int, size: int, sealed: tuple[Seal, Seal]) -> str | None:
+    """The status of the last move that a runner has written; None if that is not plain, or further up."""
+    if not sealed[0].is_last:
+        return _last_in(descriptor, size)  # the last seals may have been lost with the power
     seal = next((each for each in sealed if each.size <= size), None)
     if seal is None:
         return None
-    if seal.size <= _DIGEST_BYTES and seals.digest_of(descriptor, seal.size).digest() != seal.digest:
-        return None
-    return seal.size
+    if seal.size > _DIGEST_BYTES:
+        return _last_in(descriptor, seal.size)
+    data = os.pread(descriptor, seal.size, 0)
+    digest = running()
+    digest.update(data)
+    return _search(data, max(0, seal.size - _TAIL_BYTES)) if digest.digest() == seal.digest else None
 
 
-def _last_move(descriptor: int, end: int) -> str | None:
-    """The status of the last move; None if it is further up."""
+def _last_in(descriptor: int, end: int) -> str | None:
     start = max(0, end - _TAIL_BYTES)
-    lines = os.pread(descriptor, end - start, start).split(b"\n")
-    for line in reversed(lines[1:] if start else lines):
-        if _MOVED not in line:
-            continue
+    # From the end of the line before.
+    data = os.pread(descriptor, end - start, start)
+    return _search(data, data.find(b"\n") if start else 0)
+
+
+def _search(data: bytes, start: int) -> str | None:
+    """The status of the last move in whole lines after a position; None if there is none."""
+    end = len(data)
+    while (at := data.rfind(_MOVED, start, end)) >= 0:
+        begin = data.rfind(b"\n", 0, at) + 1
         try:
-            event = quick_json.loads(line)
+            event = quick_json.loads(data[begin : data.find(b"\n", at) + 1 or len(data)])
         except ValueError:
             return None
         # The words may be in a text, too.
         if isinstance(event, dict) and event.get("type") == "task.moved":  # pyright: ignore[reportUnknownMemberType]
             return str(event.get("new"))  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+        end = begin
     return None

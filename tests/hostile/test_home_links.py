@@ -1,0 +1,63 @@
+"""A link in place of a directory of the home: nothing behind it is removed or written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from holdfast.store import directories
+from tests.support.repos import Repo
+from tests.support.tasks import Task, holdfast, workspace
+
+FOLDERS = ("archive", "outbox", "admitted", "seals", "worktrees", "left-out", "scripted-agent", "sessions")
+ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+
+def content(folder: str) -> dict[str, bytes | None]:
+    found: dict[str, bytes | None] = {}
+    for place, folders, names in directories.walk(folder):
+        found |= dict.fromkeys(os.path.join(place, name) for name in folders)
+        for name in names:
+            with open(os.path.join(place, name), "rb") as file:
+                found[os.path.join(place, name)] = file.read()
+    return found
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "loop"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_nothing_behind_a_link_is_touched(
+    home: str, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = Repo(workspace())
+    repo.commit("README.md")
+    for task_id in ("one", "two", "three"):
+        Task.start("--id", task_id, "--", "true").wait_for("completed")
+    tree = Task.start("--id", "tree", "--worktree", "--", "true", project=repo.path)
+    tree.wait_for("completed", within_s=40)
+    assert holdfast("archive", "three").returncode == 0
+    mine = os.path.join(os.path.dirname(home), "mine")
+    for task_id in ("one", "two", "three", "tree", "project"):
+        os.makedirs(os.path.join(mine, task_id))
+        with open(os.path.join(mine, task_id, "events.jsonl"), "w", encoding="utf-8") as file:
+            file.write("{}\n")
+    with open(os.path.join(mine, f"{ULID}.json"), "w", encoding="utf-8") as file:
+        file.write("{}")
+    before = content(mine)
+    path = os.path.join(home, name)
+    if os.path.isdir(path):
+        shutil.move(path, f"{path}-of-the-agent")
+    if kind == "file":
+        with open(path, "wb"):
+            pass
+    else:
+        os.symlink(mine if kind == "link" else path, path)
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    for verb in ("ls", "status", "report", "metrics", "run --id four -- true", "up", "archive two", "rm one"):
+        done = holdfast(*verb.split(), cwd=repo.path)
+        assert done.returncode == 0, (verb, done.stderr)
+    holdfast("rm", "--force", "tree")
+    holdfast("prune", "--yes", "--older-than", "0s")
+    assert holdfast("down", "--now").returncode == 0
+    assert content(mine) == before
