@@ -90,6 +90,8 @@ class EvidenceTracker:
 
     def forgive(self, seconds: float) -> None:
         """This time does not count: no runner was watching, and the agent may have been stopped."""
+        if not seconds:
+            return
         self._progress_mono += seconds
         self._judged_from_mono += seconds
         self._retry_mono += seconds
@@ -128,12 +130,11 @@ class EvidenceTracker:
         """Since when it has printed nothing but retries. Any other byte may be from the model."""
         return self._unanswered_mono if self._progress_mono <= self._retry_mono else None
 
-    def verdict(self, look_at_logs: Callable[[], None]) -> tuple[Verdict, Evidence]:
-        """What the evidence says now.
+    def verdict(self, look_at_logs: Callable[[], None], now_mono: float) -> tuple[Verdict, Evidence]:
+        """What the evidence says at `now_mono`.
 
         Logs that were left alone for a while are looked at before a hang is called.
         """
-        now_mono = clock.mono()
         if self._is_stale(now_mono):
             look_at_logs()
         is_stale = self._is_stale(now_mono)

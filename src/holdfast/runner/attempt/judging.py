@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from holdfast.watch.prompting import Showing
 
 _LINE_CHARS = 200
-#: A judgement that is later than this was delayed by more than load: the machine slept, or this process was
-#: stopped. Its agent may have been, too.
+#: If this process is later than this, it was delayed by more than load: the machine was paused, or a signal
+#: stopped this process. Its agent may have been stopped, too.
 _LATE_S = 1.0
 
 
@@ -35,6 +35,13 @@ def is_outdated(old: Basis, new: Basis, verdict: Kind, *, room_bytes: int | None
     the last verdict, or it has printed all that it may. Output without events can only postpone it."""
     has_recovered = verdict is not Kind.WORKING and new.progress_mono != old.progress_mono
     return new.journal_length != old.journal_length or has_recovered or room_bytes == 0
+
+
+def stopped_s(seen_mono: float, due_mono: float, now_mono: float) -> float:
+    """How long this process was stopped. After `seen_mono` it slept, until `due_mono` at the latest. A short
+    delay is load."""
+    late_s = now_mono - max(seen_mono, due_mono)
+    return late_s if late_s > _LATE_S else 0.0
 
 
 def last_line(text: str) -> str:
@@ -65,6 +72,8 @@ class Judging:
         )
         self.pending: Pending | None = None
         self._due_mono = 0.0
+        #: When this process was last seen at work.
+        self._seen_mono = clock.mono()
         self._basis = Basis()
         #: The last verdict that was recorded: its kind and its reason.
         self._last_verdict = (Kind.WORKING, "")
@@ -76,7 +85,14 @@ class Judging:
         kind, room_bytes = self._last_verdict[0], self.tracker.room_bytes()
         if is_outdated(self._basis, self._new_basis(), kind, room_bytes=room_bytes):
             return 0.0
-        return self._due_mono - clock.mono()
+        return self._due_mono - self._now_mono()
+
+    def _now_mono(self) -> float:
+        """The time now. Time in which this process was stopped is forgiven."""
+        now_mono = clock.mono()
+        self.tracker.forgive(stopped_s(self._seen_mono, self._due_mono, now_mono))
+        self._seen_mono = now_mono
+        return now_mono
 
     def _new_basis(self) -> Basis:
         return Basis(
@@ -87,10 +103,7 @@ class Judging:
         """Make a judgement for the planner, unless it has one."""
         if self.pending is not None:
             return
-        late_s = clock.mono() - self._due_mono if self._due_mono else 0.0
-        if late_s > _LATE_S:
-            self.tracker.forgive(late_s)
-        verdict, evidence = self.tracker.verdict(self._look_at_logs)
+        verdict, evidence = self.tracker.verdict(self._look_at_logs, self._now_mono())
         judgement = Judgement(
             lived_s=self.tracker.lived_s(),
             silent_s=self.tracker.silent_s(),
@@ -120,7 +133,7 @@ class Judging:
     def follow(self, again_s: float) -> None:
         """The planner found no reason to stop it: judge it again after `again_s`."""
         self.pending = None
-        self._due_mono = clock.mono() + again_s
+        self._due_mono = self._now_mono() + again_s
         self._basis = self._new_basis()
 
     def again(self) -> None:

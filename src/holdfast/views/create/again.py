@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 
 from holdfast.agents import registry
 from holdfast.errors import NotPossible
@@ -39,7 +40,9 @@ def args_of(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
         args["set"] = values["set"]
     able = registry.adapter(spec.agent).capabilities
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
-    if spec.env_file is not None:
+    if values.get("env_file") is not None:
+        args["env"]["env"].update(environment.read_file(os.path.abspath(values["env_file"])))
+    elif spec.env_file is not None:
         args["env"]["env"].update(_from_file(spec, spec.env_file))
     return args
 
@@ -66,7 +69,7 @@ def _from_file(spec: TaskSpec, path: str) -> dict[str, str]:
         if not is_as_it_was and trust.is_in_repository(path, spec.project_dir):
             raise NotPossible(
                 f"{path} was changed after the task was created, and its agent can write there",
-                hint="check it, and create the task again; outside the project, such a file may change",
+                hint=f"check it, then: holdfast retry {spec.task_id} --env-file {quote(path)}",
             )
         return variables
     from holdfast.config import project

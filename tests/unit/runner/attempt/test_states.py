@@ -103,6 +103,27 @@ def test_the_first_judgement_is_due_at_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("seen_mono", "due_mono", "now_mono", "expected"),
+    [
+        # It slept until its time, or was woken before.
+        (10.0, 40.0, 40.1, 0.0),
+        (10.0, 40.0, 20.0, 0.0),
+        # Load.
+        (10.0, 40.0, 41.0, 0.0),
+        # It was stopped while it slept.
+        (10.0, 40.0, 45.0, 5.0),
+        # It was stopped between a judgement and what follows from it: it was late for nothing.
+        (45.0, 40.0, 50.0, 5.0),
+        (45.0, 0.0, 50.0, 5.0),
+    ],
+)
+def test_time_in_which_the_runner_was_stopped(
+    seen_mono: float, due_mono: float, now_mono: float, expected: float
+) -> None:
+    assert judging.stopped_s(seen_mono, due_mono, now_mono) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "line"),
     [("", ""), ("a\nb\n", "b"), ("a\n \n\t\n", "a"), ("x" * 300, "x" * 200), ("  go on? ", "go on?")],
 )

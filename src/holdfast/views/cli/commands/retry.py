@@ -7,7 +7,7 @@ from holdfast.packet import limits
 from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.parse.task_options import PERMISSIONS
+from holdfast.views.cli.parse.task_options import ENV_FILE, PERMISSIONS
 from holdfast.views.cli.show import out
 from holdfast.views.create import again
 
@@ -50,6 +50,7 @@ COMMAND = Command(
             metavar="FIELD=VALUE",
             help="Change a limit or the scope, as in manifest.yaml; += and -= change a list (repeatable).",
         ),
+        ENV_FILE.evolve(help="Read the task's environment file from here, as it is now."),
         targets.GOING_NO_WAIT,
         targets.everything("failed and abandoned tasks"),
         targets.STATE,

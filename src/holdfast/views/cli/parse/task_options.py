@@ -24,6 +24,13 @@ PERMISSIONS = Option(
     choices=PROFILES,
     help="What the agent may do: read; edit files and run commands in the workspace (default); full.",
 )
+ENV_FILE = Option(
+    flags=("--env-file",),
+    dest="env_file",
+    metavar="FILE",
+    completes="file",
+    help="Set environment variables from the NAME=VALUE lines of a file.",
+)
 LABEL = Option(
     flags=("--label",),
     dest="label",
@@ -138,13 +145,7 @@ _OPTIONS = (
         metavar="NAME",
         help="Pass on this environment variable (repeatable).",
     ),
-    Option(
-        flags=("--env-file",),
-        dest="env_file",
-        metavar="FILE",
-        completes="file",
-        help="Set environment variables from the NAME=VALUE lines of a file.",
-    ),
+    ENV_FILE,
     Option(
         flags=("--deadline",),
         dest="deadline_s",
