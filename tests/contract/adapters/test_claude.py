@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.agents.base import End
 from holdfast.agents.claude.adapter import ADAPTER
+from holdfast.agents.claude.events import Lines
 from holdfast.agents.replay import exit_of, fold, replay
 from holdfast.model import events as ev
 from tests.contract.adapters import recorded
@@ -41,6 +42,56 @@ def test_a_result_that_does_not_say_whether_it_is_an_error_is_no_success() -> No
     run = recorded.run("claude/a401_maxretries0")
     assert replay(ADAPTER, run.stdout, run.stderr, 1)["outcome"] == "auth"
     assert replay(ADAPTER, run.stdout + b'{"type":"result"}\n', run.stderr, 0)["outcome"] != "success"
+
+
+def _step(kind: str, caller: str | None = None, **more: object) -> bytes:
+    """A step of a call of the model."""
+    line = {"type": "stream_event", "event": {"type": kind, **more}, "parent_tool_use_id": caller}
+    return json.dumps(line, separators=(",", ":")).encode()
+
+
+def _began(tokens: int, caller: str | None = None) -> bytes:
+    return _step("message_start", caller, message={"usage": {"input_tokens": tokens, "output_tokens": 1}})
+
+
+def _answered(tokens: int, caller: str | None = None) -> bytes:
+    return _step("message_delta", caller, usage={"output_tokens": tokens})
+
+
+@pytest.mark.req("BUD-9")
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([_began(1000), _answered(20), _answered(50), _step("message_stop")], [(1000, 50)]),
+        # Two calls; the second was cut off, and is known when the log ends.
+        ([_began(10), _answered(2), _step("message_stop"), _began(30)], [(10, 2), (30, 1)]),
+        # One that broke off and was made again was paid for as well.
+        ([_began(10), _began(10), _answered(2), _step("message_stop")], [(10, 1), (10, 2)]),
+        # A sub-agent at the same time.
+        (
+            [_began(1), _began(5, "t1"), _answered(2), _answered(6, "t1"), _step("message_stop", "t1")],
+            [(5, 6), (1, 2)],
+        ),
+        ([_answered(5), _step("message_stop"), _step("message_start"), b'{"type":"stream_event"'], []),
+    ],
+)
+def test_the_tokens_of_a_call_are_known_when_it_ends(
+    lines: list[bytes], expected: list[tuple[int, int]]
+) -> None:
+    reader = Lines()
+    events = [event for line in lines for event in reader.read(line)] + reader.finish()
+    used = [event for event in events if isinstance(event, ev.AgentUsage)]
+    assert [(event.input_tokens, event.output_tokens) for event in used] == expected
+    assert not any(event.cumulative for event in used)
+
+
+def test_the_tokens_of_a_result_replace_those_of_its_calls() -> None:
+    run = recorded.run("claude/slow_partial")
+    state = fold(ADAPTER, run.stdout)
+    assert (state.usage.input_tokens, state.usage.output_tokens) == (1000, 50)
+    before_result = b"".join(line for line in run.stdout.splitlines(True) if b'"type":"result"' not in line)
+    state = fold(ADAPTER, before_result)
+    assert (state.usage.input_tokens, state.usage.output_tokens, state.usage.cost_usd) == (1000, 50, None)
 
 
 @pytest.mark.req("BUD-9")

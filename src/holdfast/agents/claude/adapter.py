@@ -72,7 +72,7 @@ class Claude:
         stdin_prompt=True,
         prompt_bytes=9_900_000,
         has_events=True,
-        pieces=('{"type":"stream_event"',),
+        pieces=('{"type":"stream_event","event":{"type":"content_block_',),
         silent_during=("start", "tool", "retry"),
         usage_scope="process",
         reports_cost=True,

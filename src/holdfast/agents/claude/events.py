@@ -79,6 +79,30 @@ class _Stream(Struct):
     event: _DeltaEvent
 
 
+class _Tokens(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _CallMessage(Struct):
+    usage: _Tokens | None = None
+
+
+class _CallEvent(Struct):
+    type: str = ""
+    #: In `message_start`: the tokens of the prompt.
+    message: _CallMessage | None = None
+    #: In `message_delta`: the tokens of the answer so far.
+    usage: _Tokens | None = None
+
+
+class _Call(Struct):
+    """A step of one call of the model."""
+
+    event: _CallEvent
+    parent_tool_use_id: str | None = None
+
+
 class _LimitInfo(Struct):
     status: str = ""
     resetsAt: float | None = None  # noqa: N815
@@ -87,11 +111,6 @@ class _LimitInfo(Struct):
 
 class _Limit(Struct):
     rate_limit_info: _LimitInfo
-
-
-class _Tokens(Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
 
 
 class _ModelTokens(Struct):
@@ -121,6 +140,7 @@ class _Result(Struct):
 
 _INPUT = msgspec.json.Decoder(_Input)
 _DELTA = msgspec.json.Decoder(_Stream)
+_CALL = msgspec.json.Decoder(_Call)
 
 
 class Lines(json_lines.ByType):
@@ -141,6 +161,8 @@ class Lines(json_lines.ByType):
         self._session = ""
         #: Text of an incomplete block.
         self._partial: list[str] = []
+        #: Tokens of the unfinished calls of the model, by the sub-agent's tool call; None: the agent's own.
+        self._calls: dict[str | None, _Tokens] = {}
         #: An API error reported before the result line.
         self._said: ev.AgentError | None = None
         #: The last refused limit: reset time and name.
@@ -151,13 +173,12 @@ class Lines(json_lines.ByType):
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
         if line.startswith(b'{"type":"stream_event"'):
-            self._stream(line)
-            return []
+            return self._stream(line)
         return super().read(line)
 
     def finish(self) -> list[ev.AgentEvent]:
-        """Text that was cut off, and an error that no result line repeated."""
-        events: list[ev.AgentEvent] = []
+        """Text and calls that were cut off, and an error that no result line repeated."""
+        events: list[ev.AgentEvent] = [used for call in list(self._calls) for used in self._called(call)]
         if text := "".join(self._partial):
             events.append(ev.AgentText(text=text[:_TEXT_LIMIT]))
         if self._said is not None:
@@ -165,14 +186,37 @@ class Lines(json_lines.ByType):
         self._partial, self._said = [], None
         return events
 
-    def _stream(self, line: bytes) -> None:
+    def _stream(self, line: bytes) -> list[ev.AgentEvent]:
         if line.find(b'"text_delta"', 0, _HEAD) >= 0:
             try:
                 self._partial.append(_DELTA.decode(line).event.delta.text)
             except ValueError:
                 pass
+        elif line.find(b'{"type":"message_', 0, _HEAD) >= 0:
+            return self._call(json_lines.decode(_CALL, line))
         elif self._partial and line.find(b'"content_block_start"', 0, _HEAD) >= 0:
             self._partial = []
+        return []
+
+    def _call(self, line: _Call | None) -> list[ev.AgentEvent]:
+        """Count the tokens of a call: the figures in `assistant` lines are those of its beginning."""
+        if line is None:
+            return []
+        caller, event = line.parent_tool_use_id, line.event
+        if event.type == "message_delta":
+            if event.usage is not None and caller in self._calls:
+                self._calls[caller].output_tokens = event.usage.output_tokens
+            return []
+        used = self._called(caller)
+        if event.type == "message_start" and event.message is not None and event.message.usage is not None:
+            self._calls[caller] = event.message.usage
+        return used
+
+    def _called(self, caller: str | None) -> list[ev.AgentEvent]:
+        tokens = self._calls.pop(caller, None)
+        if tokens is None:
+            return []
+        return [ev.AgentUsage(input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens)]
 
     def _assistant(self, line: _Assistant) -> list[ev.AgentEvent]:
         events: list[ev.AgentEvent] = []
@@ -255,7 +299,8 @@ class Lines(json_lines.ByType):
         elif line.permission_denials:
             names = ", ".join(dict.fromkeys(denial.tool_name for denial in line.permission_denials))
             events.append(ev.AgentError(kind="permission_denied_but_finished", message=f"denied: {names}"))
-        self._said, self._partial = None, []
+        # The figures of the result include those of the calls.
+        self._said, self._partial, self._calls = None, [], {}
         return [
             *events,
             ev.AgentResult(
