@@ -77,7 +77,7 @@ class Ingest:
         # whose position is above 0 has them already.
         self._marks: list[str] = []
         if execution.number > 1 and not (stdout or stderr):
-            found = readable.marks(execution, has_stages=len(ledger.task.spec.stages) > 1)
+            found = readable.separators(execution, has_stages=len(ledger.task.spec.stages) > 1)
             self._marks = [ledger.redact(line) for line in found]
         self._stdout = RawLog(directory.stdout, stdout)
         self._stderr = RawLog(directory.stderr, stderr)
