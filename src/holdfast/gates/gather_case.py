@@ -112,7 +112,7 @@ def _noted_tree(packet: Packet, stage: str, attempt: Attempt | None) -> str | No
         ended = clock.parse_iso(attempt.started.started_at) + attempt.ended.lived_s
         if attempt.ended.noticed_at:
             ended = max(ended, clock.parse_iso(attempt.ended.noticed_at))
-        # Nobody can set this time. What is older was not written by a gate, but by the agent. The times of
+        # No process can set st_ctime. An older note was not written by a gate, but by the agent. The times of
         # events are cut to milliseconds.
         if os.lstat(path).st_ctime <= ended + 0.002:
             return None

@@ -126,7 +126,7 @@ def _is_counted_by_keeper(home: Home, item: Item, *, counts_ends: bool) -> bool:
 
 
 def _ensure_claim(engine: Engine, item: Item) -> bool:
-    """Claim the row of a running task if nobody has. Whether it is claimed then."""
+    """Claim the row of a running task unless it is claimed. Returns whether it is claimed now."""
     if item.state == "claimed" or engine.claim(_BY_PACKET, task_id=item.task_id) is not None:
         return True
     return any(claimed.state == "claimed" for claimed in engine.items(item.task_id))
