@@ -171,7 +171,7 @@ def _marks(events: list[Event]) -> dict[int, list[str]]:
         apply(task, event, "2000-01-01T00:00:00Z")
         if isinstance(event, ev.AttemptOpened):
             opened = next(each for each in task.open_executions if each.number == event.attempt)
-            marks[event.attempt] = readable.marks(opened, has_stages=len(task.spec.stages) > 1)
+            marks[event.attempt] = readable.separators(opened, has_stages=len(task.spec.stages) > 1)
     return marks
 
 

@@ -461,7 +461,7 @@ SCENARIOS = (
         finish=phones.finish,
         check=phones.check,
         is_short=False,
-        only=("replies.", "inbox.", "step.", "atomic.", "marks."),
+        only=("replies.", "inbox.", "step.", "atomic.", "interrupt_files."),
     ),
     Scenario(
         "sandbox",

@@ -96,9 +96,9 @@ class SimulatedRunner:
                     memory.refusals_announced.add(step.attempt)
                 elif memory.interrupting is not None:
                     memory.interrupting = memory.interrupting.evolve(is_announced=True)
-            case steps.LeaveMark():
+            case steps.WriteInterruptFile():
                 assert memory.interrupting is not None
-                memory.interrupting = memory.interrupting.evolve(is_marked=True)
+                memory.interrupting = memory.interrupting.evolve(has_file=True)
                 self._interrupt_file = step.question
             case steps.Report():
                 memory.is_reported = True

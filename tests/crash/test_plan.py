@@ -26,13 +26,13 @@ from holdfast.runner.plan.step import (
     Interrupt,
     Journal,
     Leave,
-    LeaveMark,
     OpenAttempts,
     OpenChore,
     PostNotice,
     Report,
     SaveContext,
     Step,
+    WriteInterruptFile,
 )
 from tests.crash.reachable import FrozenMemory, Situation, calm, facts_of, read_life, situations
 from tests.crash.record_lives import LIVES, path_of
@@ -164,8 +164,8 @@ class Walk:
         assert isinstance(facts.memory, FrozenMemory)
         for done, kind in (
             ("is_saved", PostNotice),
-            ("is_announced", LeaveMark),
-            ("is_marked", Interrupt | AnswerRequest),
+            ("is_announced", WriteInterruptFile),
+            ("has_file", Interrupt | AnswerRequest),
         ):
             prepared = prepared.evolve(**{done: True})
             following = self._choose(facts.evolve(memory=facts.memory.with_interrupt(prepared)))

@@ -78,8 +78,8 @@ LIKELY = {
     "step.intend_stop": "hang",
     "step.interrupt": "interrupt",
     "step.journal": "crash",
-    "step.leave_mark": "interrupt",
-    "marks.approval": "approval",
+    "step.write_interrupt_file": "interrupt",
+    "interrupt_files.approval": "approval",
     "step.lock_session": "own_session",
     "step.mark_stage": "packet",
     "step.open_chore": "packet",
@@ -98,7 +98,7 @@ LIKELY = {
     "sweep.": "leftovers",
     "recorder.": "plain",
     "ingest.": "crash",
-    "marks.": "sandbox",
+    "interrupt_files.": "sandbox",
 }
 #: In a long scenario, `make test` kills only at the first passes.
 LONG_SAMPLE = 3

@@ -535,7 +535,7 @@ def test_a_reply_that_comes_before_the_interrupt_is_recorded_waits(
     home: str, server: Ntfy, monkeypatch: pytest.MonkeyPatch, place
 ) -> None:
     """The notice is posted before the move is journalled: a runner may be killed in between."""
-    monkeypatch.setenv("HOLDFAST_FAILPOINT", "step.leave_mark=stop")
+    monkeypatch.setenv("HOLDFAST_FAILPOINT", "step.write_interrupt_file=stop")
     monkeypatch.setenv("HOLDFAST_FAILPOINT_ONCE", os.path.join(place.root, "once"))
     rule(server, allow=["approve"])
     task = packet().start()

@@ -12,7 +12,7 @@ from functools import partial
 
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.failpoints import failpoint
-from holdfast.gates import acceptance, room_commands
+from holdfast.gates import acceptance_commands, room_commands
 from holdfast.model.record import Record
 from holdfast.model.spec import DEPENDENCIES, QualitySpec
 from holdfast.store import atomic
@@ -148,8 +148,8 @@ def _accept(work: MergeInput, tree: str) -> Verdict | None:
     quality = QualitySpec.from_json(data) if isinstance(data, dict) else QualitySpec()  # pyright: ignore
     if not quality.accept:
         return None
-    wanted = acceptance.Wanted(
-        lines=tuple(acceptance.Line(text=text) for text in quality.accept),
+    acceptance = acceptance_commands.Acceptance(
+        commands=tuple(acceptance_commands.Command(text=text) for text in quality.accept),
         links=room_commands.Links(names=DEPENDENCIES),
         limit_s=quality.timeout_s,
         source="given with --accept",
@@ -158,9 +158,10 @@ def _accept(work: MergeInput, tree: str) -> Verdict | None:
     )
     trees, base = Trees.of(parent), bases.require(parent)
     with clean_room.entered(parent, trees, base, tree) as room:
-        result = acceptance.run(wanted, room_commands.of_room(room, locate(spec.project_dir), wanted.links))
+        setting = room_commands.of_room(room, locate(spec.project_dir), acceptance.links)
+        result = acceptance_commands.run(acceptance, setting)
     outcome = "not passed" if result.reasons else "passed"
-    text = "\n".join([f"# {wanted.title}\n", *result.entries, f"Result: {outcome}\n"])
+    text = "\n".join([f"# {acceptance.title}\n", *result.entries, f"Result: {outcome}\n"])
     path = os.path.join(parent.outputs, f"{item.id}.merge.md")
     atomic.write(path, work.redact(text).encode("utf-8", "backslashreplace"), durable=True)
     if not result.reasons:

@@ -13,7 +13,8 @@ import os
 import sys
 
 from holdfast import clock
-from holdfast.gates.judge import case_of, judge, result_of, write_changes
+from holdfast.gates.gather_case import case_of
+from holdfast.gates.run_checks import result_of, run_checks, write_changes
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir, Packet
 from holdfast.workspace import chore
@@ -37,7 +38,7 @@ def _judge(argv: list[str]) -> bool:
         artifact_at=values.get("--artifact"),
         reverted_at=directory.reverted_patch,
     )
-    checks = judge(case)
+    checks = run_checks(case)
     changed = write_changes(case, directory.changes)
     result = result_of(case, int(values["--attempt"]), checks, changed=changed, at=clock.iso_now())
     atomic.write_json(out, result, durable=True)

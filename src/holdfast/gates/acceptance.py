@@ -1,6 +1,6 @@
 """The acceptance gate: run the commands that prove the work, in a clean room, each with a time limit.
 
-All commands run, even after one has failed. Those of the user run as they were written; those that a brief
+The commands of the user run as they were written; those that a brief
 adds are screened. If all pass, they run once more on the tree of the task's start: commands that passed there
 as well prove nothing about the work, which is reported.
 """
@@ -8,10 +8,10 @@ as well prove nothing about the work, which is reported.
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError
-from holdfast.gates import command, room_commands, screen, script
+from holdfast.gates import room_commands, script
+from holdfast.gates.acceptance_commands import Acceptance, Command, Result, run
 from holdfast.gates.base import Case, Check, in_scope
 from holdfast.model.acceptance import CHECK
-from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.units import plural
 from holdfast.workspace import base as bases
@@ -23,85 +23,18 @@ from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from holdfast.gates.room_commands import Links, Setting
-    from holdfast.model.spec import SandboxSpec
-    from holdfast.store.layout import Packet
-    from holdfast.workspace.base import Base
+    from holdfast.gates.base import Workspace
     from holdfast.workspace.clean_room import Room
     from holdfast.workspace.project_tree import ProjectTree
 
 PROVES_NOTHING = "the acceptance commands passed before the work as well, so they prove nothing about it"
 _IN_PLACE = "the acceptance commands ran where the agent worked, with everything that it left there"
-#: How much of the failing commands' output goes back to the agent.
-_EVIDENCE_CHARS = 6000
-
-
-class Line(Record):
-    """One command."""
-
-    text: str
-    #: The brief proposed it; otherwise it is the user's.
-    is_proposed: bool = False
-
-
-class Wanted(Record):
-    """What is run, and how."""
-
-    lines: tuple[Line, ...]
-    #: They prepare a room.
-    setup: tuple[str, ...] = ()
-    links: Links
-    #: Per command.
-    limit_s: float
-    #: Who gave the commands that were not proposed.
-    source: str = "from the manifest"
-    title: str
-    redact: Callable[[str], str]
-    #: The sandbox of the task's agents, in which proposed commands run; null: it has none.
-    sandbox: SandboxSpec | None = None
-    #: Patterns of paths that it does not show.
-    forbidden: tuple[str, ...] = ()
-
-
-class Judged(Record):
-    """The trees of a room: what is judged, and what was there before the work."""
-
-    packet: Packet
-    trees: Trees
-    base: Base
-    tree: str
-    #: The user's project.
-    project_dir: str
-
-
-class Result(Record):
-    """What the commands did. All texts are redacted."""
-
-    #: Why the work is not accepted; empty if it is.
-    reasons: tuple[str, ...] = ()
-    #: The start of the output of each command that failed.
-    evidence: str = ""
-    #: Sections of the artifact.
-    entries: tuple[str, ...] = ()
-    #: By command: its status, as text.
-    statuses: tuple[tuple[str, str], ...] = ()
-
-
-def commands_of(case: Case) -> tuple[Line, ...]:
-    """The commands of the manifest, and after them those that the brief adds."""
-    own = tuple(Line(text=text) for text in case.pipeline.acceptance_commands)
-    proposed = script.commands(case.script) if case.script else ()
-    known = {" ".join(line.text.split()) for line in own}
-    added = (text for text in proposed if " ".join(text.split()) not in known)
-    return (*own, *(Line(text=text, is_proposed=True) for text in added))
 
 
 def check(case: Case) -> Check:
     """Run all commands and record what each did."""
-    wanted = Wanted(
-        lines=commands_of(case),
+    acceptance = Acceptance(
+        commands=commands_of(case),
         setup=case.pipeline.acceptance_setup,
         links=room_commands.Links(names=case.pipeline.acceptance_links, deny=case.pipeline.scope_deny),
         limit_s=case.pipeline.acceptance_timeout_s,
@@ -111,60 +44,47 @@ def check(case: Case) -> Check:
         sandbox=case.sandbox,
         forbidden=case.pipeline.forbidden_paths,
     )
-    if not wanted.lines:
-        _write(case.artifact_at, wanted, ["There are no commands.\n"], where="", passed=True)
+    if not acceptance.commands:
+        _write(case, acceptance, ["There are no commands.\n"], where="", passed=True)
         return Check(name=CHECK, passed=True, reasons=("there are no acceptance commands",))
-    judged, why = _judged(case)
-    if judged is not None:
-        return judge(judged, wanted, artifact_at=case.artifact_at)
-    before = _tree(case)
-    return judge_in_place(
-        case,
-        wanted,
-        why,
-        artifact_at=case.artifact_at,
-        remarks=lambda: _byproducts(case, before),
-    )
-
-
-def _judged(case: Case) -> tuple[Judged | None, str]:
-    """The trees for a clean room; None and the reason if there can be none."""
     workspace = case.workspace
     if not case.pipeline.acceptance_clean:
-        return None, "acceptance.clean_room is false"
+        return _check_in_place(case, acceptance, why="acceptance.clean_room is false")
     if workspace is None or not workspace.base.base_tree:
-        return None, "no tree was recorded for it"
+        return _check_in_place(case, acceptance, why="no tree was recorded for it")
     if workspace.base.place.repository is None:
-        return None, f"{workspace.base.place.directory} is not in a git repository"
-    return (
-        Judged(
-            packet=case.packet,
-            trees=workspace.trees,
-            base=workspace.base,
-            tree=in_scope(case, workspace, since=workspace.base.base_tree)[0],
-            project_dir=case.project_dir,
-        ),
-        "",
-    )
+        why = f"{workspace.base.place.directory} is not in a git repository"
+        return _check_in_place(case, acceptance, why=why)
+    return _check_in_room(case, workspace, acceptance)
+
+
+def commands_of(case: Case) -> tuple[Command, ...]:
+    """The commands of the manifest, and after them those that the brief adds."""
+    own = tuple(Command(text=text) for text in case.pipeline.acceptance_commands)
+    proposed = script.commands(case.script) if case.script else ()
+    known = {" ".join(command.text.split()) for command in own}
+    added = (text for text in proposed if " ".join(text.split()) not in known)
+    return (*own, *(Command(text=text, is_proposed=True) for text in added))
 
 
 # ── in a clean room ──
 
 
-def judge(judged: Judged, wanted: Wanted, *, artifact_at: str | None) -> Check:
+def _check_in_room(case: Case, workspace: Workspace, acceptance: Acceptance) -> Check:
     """Run the commands in a clean room; if they pass, also on the tree of the task's start."""
-    project = locate(judged.project_dir)
-    with clean_room.entered(judged.packet, judged.trees, judged.base, judged.tree) as room:
-        result = _run_in(room, judged, wanted, project)
+    trees, base, project = workspace.trees, workspace.base, locate(case.project_dir)
+    tree, _ = in_scope(case, workspace, since=base.base_tree)
+    with clean_room.entered(case.packet, trees, base, tree) as room:
+        result = _run_in_room(case, room, project, acceptance)
     earlier, remarks = Result(), tuple[str, ...]()
-    if not result.reasons and judged.tree != judged.base.base_tree:
-        with clean_room.entered(judged.packet, judged.trees, judged.base, judged.base.base_tree) as room:
-            earlier = _run_in(room, judged, wanted, project)
+    if not result.reasons and tree != base.base_tree:
+        with clean_room.entered(case.packet, trees, base, base.base_tree) as room:
+            earlier = _run_in_room(case, room, project, acceptance)
         remarks = () if earlier.reasons else (PROVES_NOTHING,)
     entries = [_with_earlier(entry, status) for entry, status in _paired(result, earlier)]
     where = "a clean checkout of the tree with the changes in scope"
     entries += [f"{remark}\n" for remark in remarks]
-    _write(artifact_at, wanted, entries, where=where, passed=not result.reasons)
+    _write(case, acceptance, entries, where=where, passed=not result.reasons)
     return Check(
         name=CHECK,
         passed=not result.reasons,
@@ -175,18 +95,18 @@ def judge(judged: Judged, wanted: Wanted, *, artifact_at: str | None) -> Check:
     )
 
 
-def _run_in(room: Room, judged: Judged, wanted: Wanted, project: ProjectTree) -> Result:
-    setting, boxed = room_commands.of_room(room, project, wanted.links), None
-    if wanted.sandbox is not None and any(line.is_proposed for line in wanted.lines):
+def _run_in_room(case: Case, room: Room, project: ProjectTree, acceptance: Acceptance) -> Result:
+    setting, boxed = room_commands.of_room(room, project, acceptance.links), None
+    if acceptance.sandbox is not None and any(command.is_proposed for command in acceptance.commands):
         boxed = room_commands.of_room_in_sandbox(
             room,
             project,
-            wanted.links,
-            home=judged.packet.home,
-            spec=wanted.sandbox,
-            forbidden=wanted.forbidden,
+            acceptance.links,
+            home=case.packet.home,
+            spec=acceptance.sandbox,
+            forbidden=acceptance.forbidden,
         )
-    return run(wanted, setting, for_proposed=boxed)
+    return run(acceptance, setting, for_proposed=boxed)
 
 
 def _paired(result: Result, earlier: Result) -> list[tuple[str, str]]:
@@ -206,28 +126,22 @@ def _with_earlier(entry: str, status: str) -> str:
 # ── in place ──
 
 
-def judge_in_place(
-    case: Case,
-    wanted: Wanted,
-    why: str,
-    *,
-    artifact_at: str | None,
-    remarks: Callable[[], list[str]] = list,
-) -> Check:
+def _check_in_place(case: Case, acceptance: Acceptance, *, why: str) -> Check:
     """Run the commands where the agent worked, because there can be no clean room."""
     setting, boxed = room_commands.in_place(case.directory), None
-    if wanted.sandbox is not None:
+    if acceptance.sandbox is not None:
         boxed = room_commands.in_sandbox(
-            setting, case.packet.home, wanted.sandbox, forbidden=wanted.forbidden
+            setting, case.packet.home, acceptance.sandbox, forbidden=acceptance.forbidden
         )
-    result = run(wanted, setting, for_proposed=boxed)
-    told = [f"{_IN_PLACE} ({why})", *remarks()]
-    entries = [*result.entries, *(f"{remark}\n" for remark in told)]
-    _write(artifact_at, wanted, entries, where=case.directory, passed=not result.reasons)
+    tree_before = _tree(case)
+    result = run(acceptance, setting, for_proposed=boxed)
+    remarks = [f"{_IN_PLACE} ({why})", *_byproducts(case, tree_before)]
+    entries = [*result.entries, *(f"{remark}\n" for remark in remarks)]
+    _write(case, acceptance, entries, where=case.directory, passed=not result.reasons)
     return Check(
         name=CHECK,
         passed=not result.reasons,
-        reasons=result.reasons or tuple(told),
+        reasons=result.reasons or tuple(remarks),
         is_warning=not result.reasons,
         evidence=result.evidence,
     )
@@ -258,55 +172,18 @@ def _byproducts(case: Case, tree_before: str | None) -> list[str]:
     return [f"the commands left {count} outside the scope: {few(paths)}; 'diff' and 'apply' leave them out"]
 
 
-# ── the commands ──
-
-
-def run(wanted: Wanted, setting: Setting, *, for_proposed: Setting | None = None) -> Result:
-    """Run the setup, and all commands if it succeeds. Those that an agent proposed may have a setting of
-    their own."""
-    reasons: list[str] = []
-    entries: list[str] = []
-    evidence: list[str] = []
-    statuses: list[tuple[str, str]] = []
-    for text in wanted.setup:
-        done = command.run(text, setting=setting, limit_s=wanted.limit_s, redact=wanted.redact)
-        entries.append(done.entry.replace("## $ ", "## setup: $ ", 1))
-        statuses.append((f"setup {text}", done.status))
-        if done.failure:
-            reasons.append(f"setup: {done.failure}")
-            evidence.append(done.evidence)
-            break
-    for line in wanted.lines if not reasons else ():
-        objection = screen.objection(line.text) if line.is_proposed else None
-        if objection is not None:
-            shown = command.shortened(wanted.redact(line.text))
-            reasons.append(f"refused to run `{shown}`: {objection}")
-            entries.append(f"## $ {line.text}\n\n- refused, not run: {objection}\n")
-            statuses.append((line.text, ""))
-            continue
-        chosen = for_proposed if line.is_proposed and for_proposed is not None else setting
-        done = command.run(line.text, setting=chosen, limit_s=wanted.limit_s, redact=wanted.redact)
-        entries.append(done.entry)
-        statuses.append((line.text, done.status))
-        if done.failure:
-            reasons.append(done.failure)
-            evidence.append(done.evidence)
-    return Result(
-        reasons=tuple(reasons),
-        entries=tuple(entries),
-        statuses=tuple(statuses),
-        evidence="\n".join(evidence)[:_EVIDENCE_CHARS],
-    )
-
-
-def _write(artifact_at: str | None, wanted: Wanted, entries: list[str], *, where: str, passed: bool) -> None:
+def _write(case: Case, acceptance: Acceptance, entries: list[str], *, where: str, passed: bool) -> None:
     """Write the artifact."""
-    if artifact_at is None:
+    if case.artifact_at is None:
         return
-    proposed = sum(line.is_proposed for line in wanted.lines)
-    parts = [f"{len(wanted.lines) - proposed} {wanted.source}"] if wanted.lines else ["none"]
+    proposed = sum(command.is_proposed for command in acceptance.commands)
+    parts = (
+        [f"{len(acceptance.commands) - proposed} {acceptance.source}"] if acceptance.commands else ["none"]
+    )
     parts += [f"{proposed} proposed by the brief, and screened"] if proposed else []
     place = f" Run in: {where}." if where else ""
-    head = [f"# {wanted.title}\n", f"Commands: {', '.join(parts)}.{place}\n"]
-    text = wanted.redact("\n".join([*head, *entries, f"Result: {'passed' if passed else 'not passed'}\n"]))
-    atomic.write(artifact_at, text.encode("utf-8", "backslashreplace"), durable=True)
+    head = [f"# {acceptance.title}\n", f"Commands: {', '.join(parts)}.{place}\n"]
+    text = acceptance.redact(
+        "\n".join([*head, *entries, f"Result: {'passed' if passed else 'not passed'}\n"])
+    )
+    atomic.write(case.artifact_at, text.encode("utf-8", "backslashreplace"), durable=True)

@@ -25,6 +25,6 @@ def check_choice(case: Case) -> Check:
     decision = conclusion.read(case.stage.role, case.report).decision
     if contest.named(case.survivors, decision) is not None:
         return Check(name="choice", passed=True, reasons=(f"candidate {decision} of {numbers}",))
-    said = f"candidate {decision} is not one of them" if decision else "it names none"
-    reason = f"the first line under the heading 'Choice' must name one of {numbers}; {said}"
+    problem = f"candidate {decision} is not one of them" if decision else "it names none"
+    reason = f"the first line under the heading 'Choice' must name one of {numbers}; {problem}"
     return Check(name="choice", passed=False, reasons=(reason,))

@@ -123,18 +123,18 @@ def _accept(
     case: QualityCase, checks: list[Check], artifact: list[str], *, artifact_at: str
 ) -> tuple[list[Check], int | None]:
     """Run the acceptance commands, unless a check before them asks a person; and count the changed files."""
-    from holdfast.gates import acceptance, judge  # only these tasks pay for the import
+    from holdfast.gates import acceptance, gather_case, run_checks  # only these tasks pay for the import
 
     if case.quality.action == "interrupt" and not all(check.passed for check in checks):
         return [Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",))], None
-    accepted = judge.case_of(case.packet, case.stage, artifact_at=artifact_at, reverted_at="")
-    judge.note_tree(accepted)
-    check = judge.redacted(accepted, acceptance.check(accepted))
+    accepted = gather_case.case_of(case.packet, case.stage, artifact_at=artifact_at, reverted_at="")
+    gather_case.note_tree(accepted)
+    check = run_checks.redacted(accepted, acceptance.check(accepted))
     artifact.append((atomic.read_small(artifact_at, _ARTIFACT_BYTES) or b"").decode("utf-8", "replace"))
     changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
     around = accepted.workspace.around if accepted.workspace is not None else ()
-    told = [Check(name="around", passed=True, reasons=around)] if around else []
-    return [*told, check], judge.write_changes(accepted, changes)
+    remarks = [Check(name="around", passed=True, reasons=around)] if around else []
+    return [*remarks, check], run_checks.write_changes(accepted, changes)
 
 
 def _commands(

@@ -78,7 +78,7 @@ class Dispatch:
         self.spec = spec = loop_state.read_spec(self.home)
         wait_s = min(SYNC_S, self._sources.step(spec), self._archiver.step(spec), self.schedules.step())
         rung = rung or self.schedules.has_added
-        if not os.path.exists(self.home.queue) and not self.live_tasks.has_queued and not rung:
+        if not os.path.exists(self.home.queue) and not self.live_tasks.needs.has_queued and not rung:
             return wait_s
         try:
             if self._queue is not None and not self._queue.is_current:

@@ -11,26 +11,24 @@ import os
 import signal
 
 from holdfast import clock, spawn
-from holdfast.errors import HoldfastError, StorageError
+from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import descriptors
+from holdfast.keeper import descriptors, upkeep
 from holdfast.keeper.log import log
+from holdfast.keeper.runner_needs import RunnerNeeds
 from holdfast.model.fold import CRASH_LIMIT
-from holdfast.model.status import ENDS, Status
-from holdfast.packet import inbox, load, takeover
+from holdfast.packet import inbox, load
 from holdfast.packet.load import is_unresponsive
 from holdfast.runner_process import start_runner_for_keeper
-from holdfast.store import admitted, index, process
+from holdfast.store import index, process
 from holdfast.store import lock as locks
-from holdfast.store.directories import remove_tree
-from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home, Packet
+from holdfast.store.layout import Home, Packet
 from holdfast.watch.death import PollWatch, watch_death
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import selectors
     from collections.abc import Callable
-    from typing import Any
 
     from holdfast.model.process import ProcessIdentity
     from holdfast.watch.death import DeathWatch
@@ -49,8 +47,6 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 300.0
 _LIVED_WELL_S = 60.0
 #: How often runners without a descriptor are polled: at least this pause, and more if there are many.
 _POLL_S, _POLL_EACH_S = 1.0, 0.002
-#: Older staging directories were left by killed commands.
-_STALE_STAGING_S = 3600.0
 
 
 class LiveTask:
@@ -84,18 +80,7 @@ class LiveTasks:
         self.by_id: dict[str, LiveTask] = {}
         #: A task no longer needs a runner. (Its last runner may have started and exited unnoticed.)
         self.has_news = False
-        self._ended: set[str] = set()
-        #: Tasks whose manifest was compared with the journal, with what both looked like then.
-        self._believed: dict[str, object] = {}
-        #: Tasks that need nothing, with the timestamps of their files: skipped until one of them changes.
-        self._idle_stamps: dict[str, tuple[int, ...]] = {}
-        #: Interrupted tasks that continue when their interrupt file is removed, so the keeper must keep
-        #: checking.
-        self._marked: set[str] = set()
-        #: Packets that no command has made.
-        self._unknown: set[str] = set()
-        #: A queued task was seen, whether the queue has it or not.
-        self.has_queued = False
+        self.needs = RunnerNeeds(home)
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
         self._polled_mono = float("-inf")
         #: Tasks whose runner is watched by a descriptor, and by polling.
@@ -105,7 +90,7 @@ class LiveTasks:
     @property
     def is_idle(self) -> bool:
         """Whether no task needs the keeper."""
-        return not self.by_id and not self._marked
+        return not self.by_id and not self.needs.awaits_removal
 
     def step(self, *, rung: bool) -> float:
         """Handle everything that is due. Returns the seconds until the next step."""
@@ -135,8 +120,7 @@ class LiveTasks:
         """Watch a task whose runner was just started, as process `pid`."""
         if task_id not in self.by_id:
             self.by_id[task_id] = task = LiveTask(self.home.packet(task_id))
-            self._ended.discard(task_id)  # a `retry` may have revived it
-            self._idle_stamps.pop(task_id, None)
+            self.needs.forget(task_id)
             task.starts, task.started_mono = 1, clock.mono()
             self._watch_start(task, pid)
 
@@ -150,7 +134,7 @@ class LiveTasks:
             if pid:
                 self.watch_started(task_id, pid)
             else:
-                self._ended.discard(task_id)
+                self.needs.forget(task_id)
                 self._check_task_safely(task_id)
 
     def on_runner_death(self, task_id: str) -> None:
@@ -168,27 +152,16 @@ class LiveTasks:
         with_ended = now_mono - self._scanned_ended_mono >= ENDED_SCAN_S
         if with_ended:
             self._scanned_ended_mono = now_mono
-            self._ended.clear()
-            # Two changes within one clock tick look like one. This also drops removed tasks.
-            self._idle_stamps.clear()
-            self._remove_stale_staging()
-            self._write_task_index()
+            self.needs.forget_unchanged()
+            upkeep.remove_stale_staging(self.home)
+            upkeep.write_task_index(self.home)
         present = load.task_ids(self.home)
-        self._marked.intersection_update(present)
-        self._believed = {name: self._believed[name] for name in present if name in self._believed}
+        self.needs.keep_only(present)
         for task_id in present:
             self._on_step()
             self._check_task_safely(task_id)
         if self.by_id:
             index.refresh(self.home)
-
-    def _write_task_index(self) -> None:
-        from holdfast.pipeline.results import task_index  # used every few minutes
-
-        try:
-            task_index.update(self.home)
-        except (OSError, HoldfastError) as error:  # derived: 'holdfast pipeline index' rebuilds it
-            log(f"cannot write {self.home.task_index}: {error!r}")
 
     def _check_task_safely(self, task_id: str) -> None:
         try:
@@ -199,16 +172,8 @@ class LiveTasks:
     def _check_task(self, task_id: str) -> None:
         if task_id in self.by_id:
             self._wake_if_unresponsive(self.by_id[task_id])
-        elif task_id not in self._ended:
-            task = LiveTask(self.home.packet(task_id))
-            stamp = _stamp(task.packet)
-            if self._idle_stamps.get(task_id) == stamp:
-                return
-            if self._is_live(task.packet):
-                self.by_id[task_id] = task
-                self._idle_stamps.pop(task_id, None)
-            else:
-                self._idle_stamps[task_id] = stamp
+        elif self.needs.arises(packet := self.home.packet(task_id)):
+            self.by_id[task_id] = LiveTask(packet)
 
     def _ensure_runner_safely(self, task: LiveTask, now_mono: float) -> None:
         try:
@@ -221,66 +186,6 @@ class LiveTasks:
             is_passing = isinstance(error, (OSError, StorageError))
             longest_s = SCAN_S if is_passing else _LONGEST_PAUSE_S
             task.due_mono = now_mono + min(2.0 ** min(task.failures, 10), longest_s)
-
-    def _is_live(self, packet: Packet) -> bool:
-        try:
-            manifest = load.read_manifest(packet)
-            live = load.is_live(packet, manifest["status"])
-            # A runner that is leaving, or whose agent wrote this manifest: the keeper must notice its death.
-            has_runner = not live and locks.is_held(packet.runner_lock)
-            if (
-                not live
-                and not has_runner
-                and self._believed.get(packet.task_id) != (stamp := _end_stamp(packet))
-            ):
-                # Its agent may have written the end.
-                shown, manifest = manifest, load.believed(packet, manifest)
-                live = load.is_live(packet, manifest["status"])
-                if manifest is shown:
-                    self._believed[packet.task_id] = stamp
-        except (HoldfastError, ValueError):
-            # Unreadable: a runner could not help. `status` reports it.
-            return False
-        self.has_queued = self.has_queued or manifest["status"] == Status.QUEUED
-        if (live or has_runner) and not self._is_admitted(packet):
-            return False
-        interrupt: dict[str, Any] = manifest.get("interrupt") or {}
-        (self._marked.add if interrupt.get("file") else self._marked.discard)(packet.task_id)
-        if not live and not has_runner and Status(manifest["status"]) in ENDS:
-            self._ended.add(packet.task_id)
-        if not live and self._was_unmarked(packet, manifest) and self._is_admitted(packet):
-            inbox.drop(packet, "resume", {}, by="file")
-            live = True
-        # A retried task of the queue waits again, but the index still has it as ended.
-        is_queued_again = manifest["status"] == Status.QUEUED and bool(manifest.get("attempt"))
-        if live or packet.task_id in self.by_id or is_queued_again:
-            index.update(self.home, manifest)
-        return live or has_runner
-
-    def _is_admitted(self, packet: Packet) -> bool:
-        """Whether a command made the packet. What an agent, a backup or a person has put there is not run."""
-        if admitted.is_admitted(packet):
-            self._unknown.discard(packet.task_id)
-            return True
-        if packet.task_id not in self._unknown:
-            self._unknown.add(packet.task_id)
-            log(
-                f"{packet.task_id} was not created by a command in this home, so it is not run: "
-                f"'holdfast resume {packet.task_id}' runs it"
-            )
-        return False
-
-    def _was_unmarked(self, packet: Packet, manifest: dict[str, Any]) -> bool:
-        """Whether an interrupted task should continue because its interrupt file was removed.
-
-        (Not if it waits for approval.)
-        """
-        interrupt: dict[str, Any] = manifest.get("interrupt") or {}
-        if manifest["status"] != Status.INTERRUPTED or not interrupt.get("file") or interrupt.get("approval"):
-            return False
-        if takeover.is_held(packet, manifest):
-            return False  # a person works in its session
-        return not os.path.lexists(packet.interrupt_request) and not os.path.lexists(packet.error_marker)
 
     def _wake_if_unresponsive(self, task: LiveTask) -> None:
         """Wake a runner that ignores requests or does not update its manifest: it may have been stopped by
@@ -311,7 +216,7 @@ class LiveTasks:
                 return
             self._watch(task, watch)
             return
-        if not self._is_live(packet):
+        if not self.needs.exists(packet, is_watched=True):
             del self.by_id[packet.task_id]
             self.has_news = True
             return
@@ -392,49 +297,9 @@ class LiveTasks:
         task.is_starting = False
         task.due_mono = 0.0
 
-    def _remove_stale_staging(self) -> None:
-        """Remove what commands left that were killed while they created or removed a packet."""
-        for name in os.listdir(self.home.tasks):
-            path = os.path.join(self.home.tasks, name)
-            if not name.startswith((NEW_PREFIX, GONE_PREFIX)):
-                continue
-            try:
-                age_s = clock.now() - os.lstat(path).st_mtime
-            except FileNotFoundError:
-                continue
-            # A removal needs no grace period: it was final with the rename.
-            if age_s > _STALE_STAGING_S or name.startswith(GONE_PREFIX):
-                try:
-                    remove_tree(path)
-                except Exception as error:  # logged; one bad directory must not end the keeper
-                    log(f"cannot remove {path}: {error!r}")
-
 
 def _length(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:
         return -1
-
-
-def _stamp(packet: Packet) -> tuple[int, ...]:
-    """Modification times of the files that decide whether a task needs the keeper."""
-    times: list[int] = []
-    for path in (packet.manifest, packet.inbox, packet.state, packet.done, packet.admission):
-        try:
-            times.append(os.stat(path).st_mtime_ns)
-        except OSError:
-            times.append(0)
-    return tuple(times)
-
-
-def _end_stamp(packet: Packet) -> tuple[tuple[int, int, int], ...]:
-    """What changes with the manifest or the journal."""
-    found: list[tuple[int, int, int]] = []
-    for path in (packet.manifest, packet.journal):
-        try:
-            stats = os.lstat(path)
-            found.append((stats.st_ino, stats.st_size, stats.st_mtime_ns))
-        except OSError:
-            found.append((0, 0, 0))
-    return tuple(found)

@@ -119,7 +119,7 @@ class Keeper:
             elif kind == "seed":
                 self.seed.on_death()
             elif kind == "bell":
-                was_rung, announced = inbox.heard(files.drain(key.fd))
+                was_rung, announced = inbox.read_keeper_bell(files.drain(key.fd))
                 rung = rung or was_rung
                 for announced_id, pid in announced.items():
                     self.live_tasks.on_runner_announced(announced_id, pid)

@@ -429,7 +429,7 @@ def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
                 continue  # it is decided; the chosen candidate goes on alone
             task.stages_done.pop(name, None)
             if name != event.stage:
-                # A new session: what it judged has changed. Its workspace is recorded anew.
+                # A new session: what it judged has changed. Its workspace is recorded again.
                 task.stage_state(name).begin_again(afresh=True, was_done=True)
     stage_state = task.stage_state(event.stage)
     stage_state.repair = event
@@ -449,7 +449,7 @@ def _eliminated(task: Task, event: ev.CandidateEliminated, at: str) -> None:
 def _chosen(task: Task, event: ev.CandidateChosen, at: str) -> None:
     task.chosen = event
     chosen = task.stage_state(event.chosen)
-    # From now on it works in the task's worktree, which is recorded anew; its session belongs to another
+    # From now on it works in the task's worktree, which has to be recorded; its session belongs to another
     # directory.
     chosen.workspace = None
     chosen.needs_fresh_session = True

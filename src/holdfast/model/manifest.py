@@ -255,7 +255,7 @@ def _interrupt(task: Task) -> dict[str, Any] | None:
         "reason": interrupted.question,
         "timestamp": interrupted.since,
         # Removing it resumes the task.
-        "file": "state/interrupt-request.txt" if interrupted.is_marked else None,
+        "file": "state/interrupt-request.txt" if interrupted.has_file else None,
         "approval": interrupted.approval,
         "asked_by": task.asked_by,
     }

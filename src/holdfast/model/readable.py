@@ -25,7 +25,7 @@ def plain(line: str) -> str:
     return line if line.isprintable() else _CONTROL.sub("", line)
 
 
-def marks(execution: Execution, *, has_stages: bool) -> list[str]:
+def separators(execution: Execution, *, has_stages: bool) -> list[str]:
     """The separator lines before the output of an attempt or chore: what people were asked and answered
     before it, and what it is."""
     if not isinstance(execution, Attempt):

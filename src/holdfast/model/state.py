@@ -32,8 +32,8 @@ class Interrupted(State):
     since: str
     #: The stage that waits for approval.
     approval: str | None = None
-    #: Whether the interrupt file was left, so that removing it resumes the task.
-    is_marked: bool = False
+    #: Whether the interrupt file was written, so that removing it resumes the task.
+    has_file: bool = False
 
 
 class Answer(Record):
@@ -65,7 +65,7 @@ def state_after(event: TaskMoved, at: str) -> State:
             question=event.interrupt or event.reason,
             since=at,
             approval=event.approval,
-            is_marked=event.marked,
+            has_file=event.marked,
         )
     if status in ENDS:
         return Ended(status=status, finished_at=at)

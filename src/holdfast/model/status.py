@@ -87,7 +87,7 @@ class Cause(Names):
     FAILURE = "failure"
     #: The home went down: there is no question, and the task can just continue.
     DOWN = "down"
-    #: Somebody else wrote to the journal, and a person is asked about it.
+    #: Another process wrote to the journal, and a person is asked about it.
     DISTRUST = "distrust"
     #: A limit stopped it, and nothing was asked: its budget, the time of an attempt, its output.
     BUDGET = "budget"

@@ -130,8 +130,8 @@ def _account(home: Home, spec: TaskSpec, status: Status) -> None:
     if spec.trust:
         entry["trust"] = spec.trust
     if spec.trust.get("by") == "--trust-project":
-        said = "the project was trusted for this task (--trust-project)"
-        entry |= {"level": "warn", "reason": "; ".join(filter(None, (entry.get("reason"), said)))}
+        reason = "the project was trusted for this task (--trust-project)"
+        entry |= {"level": "warn", "reason": "; ".join(filter(None, (entry.get("reason"), reason)))}
     audit.append(home, entry)
 
 

@@ -43,13 +43,13 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
     wanted = (*NAMES, *extra)
     exact = {name for name in wanted if not name.endswith("*")}
     prefixes = tuple(name[:-1] for name in wanted if name.endswith("*"))
-    kept = {name: value for name, value in environ.items() if name in exact or name.startswith(prefixes)}
+    captured = {name: value for name, value in environ.items() if name in exact or name.startswith(prefixes)}
     umask = os.umask(0o077)
     os.umask(umask)
     limits = {
         name: list(resource.getrlimit(getattr(resource, name))) for name in _LIMITS if hasattr(resource, name)
     }
-    return {"schema": "holdfast.env/1", "env": kept, "umask": umask, "limits": limits}
+    return {"schema": "holdfast.env/1", "env": captured, "umask": umask, "limits": limits}
 
 
 def read_captured(packet: Packet, expected: str) -> dict[str, Any]:

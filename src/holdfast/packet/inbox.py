@@ -90,14 +90,14 @@ def announce_runner(packet: Packet, pid: int = 0) -> bool:
     return _ring(packet.home.keeper_bell, b"+" + packet.task_id.encode() + process + b"\n")
 
 
-def heard(said: bytes) -> tuple[bool, dict[str, int]]:
-    """What was written into the keeper's bell: whether it was rung, and tasks whose runners were announced,
-    with the last pid (or 0).
+def read_keeper_bell(data: bytes) -> tuple[bool, dict[str, int]]:
+    """What was written to the keeper's bell: whether it was rung, and the tasks whose runners were announced,
+    each with the last pid (or 0).
 
     Anything that is not an announcement is a ring.
     """
     was_rung, announced = False, dict[str, int]()
-    for line in said.splitlines():
+    for line in data.splitlines():
         text = line.lstrip(b"!")
         name, _, pid = text[1:].decode("ascii", "replace").partition(" ")
         is_pid = pid.isdecimal() and len(pid) < 10

@@ -114,9 +114,9 @@ def has_ended_as(packet: Packet, status: str) -> bool:
     if not locks.is_held(packet.runner_lock):
         from holdfast.store import ends
 
-        said = ends.confirms(packet, status)
-        if said is not None:
-            return said
+        is_confirmed = ends.confirms(packet, status)
+        if is_confirmed is not None:
+            return is_confirmed
     try:
         return fold(packet).status == status
     except HoldfastError:

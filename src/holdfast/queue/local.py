@@ -84,7 +84,7 @@ class LocalQueue:
         return self._write(lambda: self._insert(item))
 
     def add_many(self, items: list[Item]) -> int:
-        """Add items in one transaction; returns how many were new. Used only by tests and benchmarks."""
+        """Add items in one transaction; returns how many were new. Used only by benchmarks."""
         return self._write(lambda: sum(self._insert(item) for item in items))
 
     def claim(self, owner: str, capacity: Capacity = rows.ANY, *, task_id: str | None = None) -> Item | None:

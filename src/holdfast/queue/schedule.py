@@ -151,7 +151,7 @@ def write(home: Home, schedule: Schedule) -> None:
 
 
 def is_admitted(home: Home, schedule: Schedule) -> bool:
-    """Whether a command made it, and not somebody who can write to the home."""
+    """Whether a command of holdfast made it, and not another process that can write to the home."""
     return admitted.is_schedule_admitted(home, schedule.name, schedule.to_json())
 
 

@@ -63,7 +63,7 @@ def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
         items = {item.task_id: item for item in engine.items()}
     for task_id, item in items.items():
         status = live[task_id]["status"] if task_id in live else None
-        _follow(home, engine, item, status, counts_ends=counts_ends)
+        _update_row(home, engine, item, status, counts_ends=counts_ends)
     _update_waits(home, engine, [item for item in items.values() if item.waits_for])
 
 
@@ -95,20 +95,20 @@ def check_outside_dependencies(home: Home, engine: Dependencies) -> None:
             engine.task_ended(on_id, status or "gone")
 
 
-def _follow(home: Home, engine: Engine, item: Item, status: str | None, *, counts_ends: bool) -> None:
+def _update_row(home: Home, engine: Engine, item: Item, status: str | None, *, counts_ends: bool) -> None:
     """Update the row of one task from its packet."""
-    # Four cases: (1) it is queued, and so is its row, or the row is claimed and a runner is about to start;
-    # (2) it has ended or is gone; (3) it is interrupted and needs no slot; (4) it is running, claimed or not.
     if status not in (Status.QUEUED, UNREADABLE):
         # Read again after the row: in between, it may have been resumed and claimed again.
         status = status_of(home, item.task_id)
-    if status == UNREADABLE:
-        return
-    if status is None or status in ENDS:
-        if status is None or not _is_counted_by_keeper(home, item, counts_ends=counts_ends):
-            engine.ack(item.task_id, owner=item.claimed_by, status=status or "gone")
-    elif status != Status.QUEUED and (status in PARKED or not _is_claimed(engine, item)):
-        engine.ack(item.task_id, owner=item.claimed_by)
+    if status in (Status.QUEUED, UNREADABLE):
+        return  # its row is queued as well, or claimed because a runner is about to start
+    if status is None:
+        engine.ack(item.task_id, owner=item.claimed_by, status="gone")
+    elif status in ENDS:
+        if not _is_counted_by_keeper(home, item, counts_ends=counts_ends):
+            engine.ack(item.task_id, owner=item.claimed_by, status=status)
+    elif status in PARKED or not _ensure_claim(engine, item):
+        engine.ack(item.task_id, owner=item.claimed_by)  # interrupted: it needs no slot
 
 
 def _is_counted_by_keeper(home: Home, item: Item, *, counts_ends: bool) -> bool:
@@ -125,7 +125,8 @@ def _is_counted_by_keeper(home: Home, item: Item, *, counts_ends: bool) -> bool:
     )
 
 
-def _is_claimed(engine: Engine, item: Item) -> bool:
+def _ensure_claim(engine: Engine, item: Item) -> bool:
+    """Claim the row of a running task unless it is claimed. Returns whether it is claimed now."""
     if item.state == "claimed" or engine.claim(_BY_PACKET, task_id=item.task_id) is not None:
         return True
     return any(claimed.state == "claimed" for claimed in engine.items(item.task_id))

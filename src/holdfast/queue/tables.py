@@ -7,7 +7,7 @@ import sqlite3
 import stat
 
 from holdfast import clock
-from holdfast.store import atomic, index
+from holdfast.store import atomic, index_tables
 from holdfast.store import lock as locks
 
 VERSION = 1
@@ -61,7 +61,7 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
 
     Raises UnusableFile, sqlite3.OperationalError.
     """
-    index.put_aside_non_files(path)
+    index_tables.put_aside_non_files(path)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]

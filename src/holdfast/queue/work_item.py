@@ -131,8 +131,8 @@ class CollectErrors:
 
 def task_id(key: str, prefix: str = "") -> str:
     """A task id that is always the same for a key, such as `gh-123`. Invalid characters become `-`."""
-    kept = "".join(char if char in _REST else "-" for char in f"{prefix}{key}").lstrip("._-")[:64]
-    return ids.check_task_id(kept or "item")
+    name = "".join(char if char in _REST else "-" for char in f"{prefix}{key}").lstrip("._-")[:64]
+    return ids.check_task_id(name or "item")
 
 
 def rank(work: WorkItem, order: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.facts import Facts, PendingRequest
-from holdfast.runner.user_files import marks
+from holdfast.runner.user_files import interrupt_files
 from holdfast.store import admitted
 from holdfast.store import lock as locks
 
@@ -40,8 +40,8 @@ class Gatherer:
         self._wake_mono = 0.0
         self._has_repository: bool | None = None
         self._was_admitted = False
-        #: Interrupt files have changed since the last look (mark_watch).
-        self.has_marks = False
+        #: An interrupt file was written since the last look (interrupt_file_watch).
+        self.has_new_interrupt_file = False
 
     def gather(self, ready: set[str]) -> Facts:
         """What can be observed now. `ready` are the waiter's names of this wake-up; empty after a timeout."""
@@ -70,7 +70,7 @@ class Gatherer:
             found["chore_result"] = chores.read_result(context.ledger, task.chore)
         interrupt_file = self._interrupt_file()
         if interrupt_file is not None and task.spec.pipeline is not None:
-            found["file_asks_approval"] = marks.asked_approval(context.ledger.packet)
+            found["file_asks_approval"] = interrupt_files.asked_approval(context.ledger.packet)
         return Facts(
             memory=context.memory,
             redaction_problem=context.ledger.redact.problem,
@@ -183,14 +183,16 @@ class Gatherer:
             redaction_problem=context.ledger.redact.problem,
             is_admitted=self._is_admitted(),
             heartbeat_in_s=heartbeat_in_s,
-            interrupt_file=self._interrupt_file() if heartbeat_in_s <= 0 or self.has_marks else None,
+            interrupt_file=self._interrupt_file()
+            if heartbeat_in_s <= 0 or self.has_new_interrupt_file
+            else None,
         )
 
     def _interrupt_file(self) -> str | None:
         ledger = self._context.ledger
         if ledger.task.spec.sandbox is not None:
-            marks.take_over(ledger.packet)
-        return marks.find(ledger.packet, ledger.redact, ledger.task.spec.interrupt_off)
+            interrupt_files.move_from_sandbox(ledger.packet)
+        return interrupt_files.find(ledger.packet, ledger.redact, ledger.task.spec.interrupt_off)
 
     def _logins(self) -> dict[str, str]:
         """How to log in to agents whose attempt ended for lack of a login."""

@@ -21,7 +21,7 @@ from holdfast.runner.plan.facts import Now
 from holdfast.runner.plan.planner import plan
 from holdfast.runner.plan.step import Leave, Watch
 from holdfast.runner.stage import markers
-from holdfast.runner.wake.mark_watch import MarkWatch
+from holdfast.runner.wake.interrupt_file_watch import InterruptFileWatch
 from holdfast.runner.wake.packet_gone import CONFIRM_S, PacketWatch, moved_to
 from holdfast.runner.wake.restart_keeper import KeeperRestarter, hand_over
 from holdfast.runner.wake.waiter import Waiter
@@ -130,12 +130,12 @@ def _drive(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
                 waiter.wait(_DISK_PAUSE_S)
         watch = PacketWatch(packet, lock, ledger.journal_fd)
         keeper = KeeperRestarter(packet, waiter, task.spec.limits.base_interval_s)
-        marks = MarkWatch(packet, is_sandboxed=task.spec.sandbox is not None)
+        interrupts = InterruptFileWatch(packet, is_sandboxed=task.spec.sandbox is not None)
         try:
-            reason = _loop(context, watch, keeper, marks)
+            reason = _loop(context, watch, keeper, interrupts)
         finally:
             keeper.close()
-            marks.close()
+            interrupts.close()
         if reason is None:
             files.log(f"{packet.path} was removed; its agents were stopped")
         elif watch.is_suspected():
@@ -157,7 +157,9 @@ def _drive(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
             atomic.forget(packet.bell)
 
 
-def _loop(context: Context, watch: PacketWatch, keeper: KeeperRestarter, marks: MarkWatch) -> str | None:
+def _loop(
+    context: Context, watch: PacketWatch, keeper: KeeperRestarter, interrupts: InterruptFileWatch
+) -> str | None:
     """Gather facts, plan, perform, sleep, until a signal comes or nothing is left to do.
 
     Returns why it ended; None: the packet was removed, and its agents were ended.
@@ -195,12 +197,12 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperRestarter, marks: 
         wait_s = step.wait_s if isinstance(step, Watch) else 0.0
         if wait_s > 0:
             ledger.catch_up()
-            mark_in_s = marks.arm()
-            wait_s = wait_s if mark_in_s is None else min(wait_s, mark_in_s)
-            gatherer.has_marks = mark_in_s == 0
+            read_in_s = interrupts.arm()
+            wait_s = wait_s if read_in_s is None else min(wait_s, read_in_s)
+            gatherer.has_new_interrupt_file = read_in_s == 0
         # Poll even if there is no time to sleep: deaths and requests must not wait for the end of a flood.
         ready = waiter.wait(min(wait_s, keeper.check(ready)) if wait_s > 0 else 0.0)
-        marks.disarm()
+        interrupts.disarm()
     return waiter.detached_by
 
 

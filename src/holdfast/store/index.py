@@ -9,13 +9,11 @@ use it: SQLite would take more memory than everything else in a runner (docs/con
 from __future__ import annotations
 
 import os
-import stat
 
 from holdfast import clock, files, quick_json
 from holdfast.errors import HoldfastError
-from holdfast.model.status import ENDS
 from holdfast.quick_sqlite import sqlite3
-from holdfast.store import atomic, layout
+from holdfast.store import atomic, index_tables, layout
 from holdfast.store.index_rows import RACY_S, brief, read_row, short, stamp_of
 from holdfast.store.layout import Home, manifest_in
 
@@ -26,15 +24,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_VERSION = 16
-#: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
-_CHANGE_FIELDS = (
-    "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
-    "interrupt", "waiting_for", "stopping", "concerns", "denied", "labels", "stages", "applied",
-)  # fmt: skip
-#: Number of removed tasks remembered.
-_GONE_KEPT = 1000
-_BUSY_MS = 200
 #: Rows that changed in nothing that was asked for are written if there are more than this.
 _FEW = 20
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.
@@ -43,12 +32,23 @@ _ALL_ENDED = "+ended = 1"
 
 def update(home: Home, manifest: dict[str, Any]) -> None:
     """Write one row, unless the database is busy: the index may be behind."""
+    row, inode = short(manifest), _inode(home, manifest["task_id"])
+    _try_to_write(home, lambda connection: index_tables.put(connection, row, inode=inode))
+
+
+def forget(home: Home, task_id: str) -> None:
+    """Delete the row of a removed task."""
+    if os.path.exists(home.index):
+        _try_to_write(home, lambda connection: index_tables.delete(connection, task_id))
+
+
+def _try_to_write(home: Home, write: Callable[[sqlite3.Connection], None]) -> None:
     try:
-        connection = _connect(home.index)
+        connection = index_tables.connect(home.index)
     except sqlite3.Error:
         return
     try:
-        _put(connection, short(manifest), inode=_inode(home, manifest["task_id"]))
+        write(connection)
         connection.commit()
     except sqlite3.Error:
         return
@@ -70,23 +70,6 @@ def refresh(home: Home) -> None:
         index.close()
 
 
-def forget(home: Home, task_id: str) -> None:
-    """Delete the row of a removed task."""
-    if not os.path.exists(home.index):
-        return
-    try:
-        connection = _connect(home.index)
-    except sqlite3.Error:
-        return
-    try:
-        _delete(connection, task_id)
-        connection.commit()
-    except sqlite3.Error:
-        return
-    finally:
-        connection.close()
-
-
 class Index:
     """The index, brought up to date, for a reader."""
 
@@ -104,7 +87,7 @@ class Index:
             # Another process writes for too long, or the file is read-only: use an index in memory. Otherwise
             # it is corrupt.
             is_ours = not isinstance(error, sqlite3.OperationalError) or "no such" in str(error)
-            self._connection = self._rebuild() if is_ours else _connect(":memory:")
+            self._connection = self._rebuild() if is_ours else index_tables.connect(":memory:")
             self._follow_directory()
             return read()
 
@@ -152,14 +135,14 @@ class Index:
             os.close(folder)
         # A few heartbeats are read again by the next reader: that costs less than a transaction.
         if is_news or len(changed) > _FEW:
-            self._keep(changed)
+            self._write(changed)
         # Parsed as one text: parsing ten thousand small ones takes twice as long.
         return quick_json.loads(f"[{','.join(texts)}]")
 
-    def _keep(self, rows: list[tuple[dict[str, Any], str]]) -> None:
+    def _write(self, rows: list[tuple[dict[str, Any], str]]) -> None:
         try:
             for row, stamp in rows:
-                _put(self._connection, row, inode=_inode(self.home, row["task_id"]), stamp=stamp)
+                index_tables.put(self._connection, row, inode=_inode(self.home, row["task_id"]), stamp=stamp)
             self._connection.commit()
         except sqlite3.OperationalError:
             self._connection.rollback()  # busy: the next reader updates it
@@ -224,9 +207,9 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            return _connect(self.home.index)
+            return index_tables.connect(self.home.index)
         except sqlite3.OperationalError:
-            return _connect(":memory:")  # a read-only home
+            return index_tables.connect(":memory:")  # a read-only home
         except sqlite3.DatabaseError:
             return self._rebuild()
 
@@ -235,9 +218,9 @@ class Index:
         try:
             for suffix in ("", "-wal", "-shm"):
                 atomic.remove(self.home.index + suffix)
-            return _connect(self.home.index)
+            return index_tables.connect(self.home.index)
         except (sqlite3.Error, HoldfastError):
-            return _connect(":memory:")
+            return index_tables.connect(":memory:")
 
     def _follow_directory(self) -> None:
         """Add tasks that are missing in the index, and delete those that are gone."""
@@ -262,118 +245,13 @@ class Index:
                 found = read_row(self.home, task_id)
                 if found is not None:
                     row, stamp = found
-                    _put(self._connection, row, inode=inode, stamp=stamp, is_history=is_history)
+                    index_tables.put(self._connection, row, inode=inode, stamp=stamp, is_history=is_history)
         for task_id in in_index.keys() - on_disk.keys():
-            _delete(self._connection, task_id)
+            index_tables.delete(self._connection, task_id)
         is_stable = clock.now() - folder.st_mtime > RACY_S
         value = str(folder.st_mtime_ns) if is_stable else ""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('tasks_mtime_ns', ?)", (value,))
         self._connection.commit()
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    is_new = path != ":memory:" and not put_aside_non_files(path)
-    connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
-    try:
-        if is_new:
-            os.chmod(path, 0o600)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _VERSION):
-            raise sqlite3.DatabaseError(f"version {version}")
-        # Derived: a power failure may lose rows, but no information.
-        connection.execute("PRAGMA synchronous = OFF")
-        if version == 0:
-            connection.executescript(
-                f"""
-                PRAGMA journal_mode = WAL;
-                CREATE TABLE IF NOT EXISTS tasks (
-                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
-                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER
-                );
-                CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
-                CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT)
-                    WITHOUT ROWID;
-                CREATE TABLE IF NOT EXISTS gone (task_id TEXT PRIMARY KEY, seq INTEGER);
-                CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
-                CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
-                INSERT OR IGNORE INTO meta VALUES
-                    ('id', '{os.urandom(6).hex()}'), ('seq', '0'), ('gone_from', '0');
-                PRAGMA user_version = {_VERSION};
-                """
-            )
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def put_aside_non_files(path: str) -> bool:
-    """Rename what is not a regular file in place of a database: SQLite would wait for a pipe.
-
-    Returns whether there is a database. Raises sqlite3.OperationalError if that cannot be done.
-    """
-    try:
-        for each in (path, f"{path}-wal", f"{path}-shm"):
-            try:
-                if not stat.S_ISREG(os.lstat(each).st_mode):
-                    atomic.put_aside(each)
-            except FileNotFoundError:
-                continue
-        if os.path.exists(path) and not os.access(path, os.R_OK):
-            atomic.put_aside(path)
-        return os.path.exists(path)
-    except OSError as error:
-        raise sqlite3.OperationalError(f"{error.filename}: {error.strerror}") from error
-
-
-def _put(
-    connection: sqlite3.Connection,
-    row: dict[str, Any],
-    *,
-    inode: int,
-    stamp: str = "",
-    is_history: bool = False,
-) -> None:
-    """Write a row. Without a stamp, the next reader reads the manifest again.
-
-    With `is_history`, the index is being built: it has no row of the task.
-    """
-    ended, text = int(row["status"] in ENDS), quick_json.dumps(row, is_compact=True)
-    news = repr([row.get(name) for name in _CHANGE_FIELDS])
-    if is_history and ended:
-        seq = 0  # it ended before anybody asked
-    else:
-        query = "SELECT news, seq FROM tasks WHERE task_id = ?"
-        old = connection.execute(query, (row["task_id"],)).fetchone()
-        seq = old[1] if old is not None and old[0] == news else _next_seq(connection)
-    connection.execute(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq),
-    )
-    if not ended:
-        listed = (row["task_id"], quick_json.dumps(brief(row), is_compact=True), stamp)
-        connection.execute("INSERT OR REPLACE INTO brief VALUES (?, ?, ?)", listed)
-    elif not is_history:
-        connection.execute("DELETE FROM brief WHERE task_id = ?", (row["task_id"],))
-
-
-def _next_seq(connection: sqlite3.Connection) -> int:
-    seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0]) + 1
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
-    return seq
-
-
-def _delete(connection: sqlite3.Connection, task_id: str) -> None:
-    """Delete the row of a task that is gone, and remember that for those who ask what changed."""
-    connection.execute("DELETE FROM brief WHERE task_id = ?", (task_id,))
-    if connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,)).rowcount == 0:
-        return
-    seq = _next_seq(connection)
-    connection.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", (task_id, seq))
-    oldest = connection.execute("SELECT seq FROM gone ORDER BY seq DESC LIMIT 1 OFFSET ?", (_GONE_KEPT,))
-    if (found := oldest.fetchone()) is not None:
-        connection.execute("DELETE FROM gone WHERE seq <= ?", found)
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'gone_from'", (str(found[0]),))
 
 
 def _inode(home: Home, task_id: str) -> int:

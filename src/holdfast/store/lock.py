@@ -108,9 +108,9 @@ def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
     deadline = clock.mono() + within_s
     while (lock := _try(path, role)) is None:
         if clock.mono() >= deadline:
-            holder = owner(path)
+            last = owner(path)
             raise LockHeld(
-                f"{path} is held by {f'process {holder.pid}' if holder else 'another process'}",
+                f"{path} is held by {f'process {last.pid}' if last else 'another process'}",
                 hint="that process does the work; nothing needs to be done",
             )
         clock.sleep(0.01)
@@ -359,20 +359,21 @@ def owner(path: str) -> ProcessIdentity | None:
 
 def version(path: str) -> str | None:
     """The version of the holdfast that signed the lock last, or None."""
-    return _said(path, "version")
+    return _field(path, "version")
 
 
 def role(path: str) -> str | None:
     """The role in which the lock was taken last, or None."""
-    return _said(path, "role")
+    return _field(path, "role")
 
 
 def says_none_left(path: str) -> bool:
     """Whether the recorder that held an attempt's lock noted that it had no children left (`recorder.py`)."""
-    return _said(path, "left") == "0"
+    return _field(path, "left") == "0"
 
 
-def _said(path: str, name: str) -> str | None:
+def _field(path: str, name: str) -> str | None:
+    """A field of the lock file, as text; None if it is missing."""
     try:
         return str(_content(path)[name])
     except (ValueError, TypeError, KeyError):

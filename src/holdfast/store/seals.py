@@ -189,7 +189,7 @@ class Seals:
     def add(self, size: int, digest: bytes) -> None:
         """Add a seal. Raises OSError."""
         if os.fstat(self._descriptor).st_nlink == 0:
-            # Somebody removed it. What is sealed from now on can be checked.
+            # It was removed. What is sealed from now on can be checked.
             os.close(self._descriptor)
             atomic.make_directory(os.path.dirname(self.path))
             self._descriptor = atomic.open_own(self.path, os.O_RDWR | os.O_APPEND)
@@ -207,7 +207,7 @@ class Seals:
             os.fsync(self._descriptor)
 
     def note_forgery(self, reason: str, dropped_bytes: int) -> None:
-        """See the function."""
+        """Note, durably, what is about to be removed from the journal."""
         note_forgery(self.path, reason, dropped_bytes)
 
     def drop_last(self) -> None:

@@ -63,5 +63,5 @@ def last_line(path: str, folder: int | None = None) -> str:
     if not data:
         return ""
     lines = data.decode("utf-8", "replace").splitlines()
-    said = (line.strip() for line in reversed(lines) if not line.startswith(_HEADINGS))
-    return next(filter(None, said), "")
+    texts = (line.strip() for line in reversed(lines) if not line.startswith(_HEADINGS))
+    return next(filter(None, texts), "")

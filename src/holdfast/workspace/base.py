@@ -1,7 +1,4 @@
-"""The workspace at the start of a task:
-
-`state/workspace/base.json`, written with the first stage, then fixed.
-"""
+"""The workspace at the start of a task: `state/workspace/base.json`, written once, with the first stage."""
 
 from __future__ import annotations
 
@@ -34,31 +31,26 @@ class Base(Record):
     branch: str | None = None
 
 
-def path_of(packet: Packet) -> str:
-    """The path of base.json."""
-    return packet.workspace_base
-
-
 def read(packet: Packet) -> Base | None:
     """The base of a task; None before its first stage."""
-    data = atomic.read_json(path_of(packet))
+    data = atomic.read_json(packet.workspace_base)
     try:
-        base = Base.from_json(data) if data is not None else _noted(packet)
+        base = Base.from_json(data) if data is not None else _from_journal(packet)
     except (ValueError, TypeError, AttributeError) as error:
-        raise CorruptFile(f"{path_of(packet)} is damaged: {error}") from error
+        raise CorruptFile(f"{packet.workspace_base} is damaged: {error}") from error
     if base is None:
         return None
     if not _fits(packet, base):
         raise NotPossible(
-            f"{path_of(packet)} does not fit the task: it was changed, or the project or its repository was "
-            "moved or replaced",
+            f"{packet.workspace_base} does not fit the task: it was changed, or the project or its "
+            "repository was moved or replaced",
             hint=f"'holdfast rm --force {packet.task_id}' removes the task",
         )
     return base
 
 
-def _noted(packet: Packet) -> Base | None:
-    """The base by the journal: an agent may have removed the file, and its changes must not become the start.
+def _from_journal(packet: Packet) -> Base | None:
+    """The base from the journal: if an agent removed the file, its changes must not become the start.
 
     None before the first stage, or if the start was never recorded.
     """

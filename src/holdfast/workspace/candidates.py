@@ -14,7 +14,6 @@ from holdfast.failpoints import failpoint
 from holdfast.model import contest
 from holdfast.packet import load
 from holdfast.store import atomic
-from holdfast.workspace import base as bases
 from holdfast.workspace import scope as scopes
 from holdfast.workspace import task_worktree
 from holdfast.workspace.base import Base
@@ -60,7 +59,7 @@ def prepare(packet: Packet, task: Task, stage: str) -> dict[str, Any]:
     own_base = Base(
         kind="worktree", place=project, base_tree=base.base_tree, commit=base.commit, branch=made.branch
     )
-    atomic.write_json(bases.path_of(own), own_base.to_json(), durable=True)
+    atomic.write_json(own.workspace_base, own_base.to_json(), durable=True)
     _check(packet, own_base, start)
     return fields(packet, stage, own_base, start)
 

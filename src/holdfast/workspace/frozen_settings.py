@@ -19,15 +19,15 @@ _REPOSITORY = "repository"
 
 
 def freeze(packet: Packet, repository: git.Repository) -> None:
-    """Keep the settings of a repository, unless those of an earlier time are kept already."""
+    """Save the settings of a repository, unless they were saved before."""
     if read(packet) is None:
         atomic.make_directory(packet.state)
-        kept = {**git.settings.read(repository).to_json(), _REPOSITORY: repository.to_json()}
-        atomic.write_json(packet.git_settings, kept, durable=True)
+        frozen = {**git.settings.read(repository).to_json(), _REPOSITORY: repository.to_json()}
+        atomic.write_json(packet.git_settings, frozen, durable=True)
 
 
 def read(packet: Packet) -> git.Settings | None:
-    """The kept settings, or those of the task's snapshots; None if it has neither."""
+    """The saved settings, or those of the task's snapshots; None if it has neither."""
     data = atomic.read_json(packet.git_settings)
     if data is not None:
         return git.Settings.from_file(data)
@@ -36,11 +36,11 @@ def read(packet: Packet) -> git.Settings | None:
 
 
 def repository_of(packet: Packet, directory: str) -> git.Repository | None:
-    """The repository of the workspace as it was kept, else the one around it now; None outside git."""
+    """The repository of the workspace as it was saved, else the one around it now; None outside git."""
     base = bases.read(packet)
     if base is not None and base.place.repository is not None:
         return base.place.repository
-    kept = (atomic.read_json(packet.git_settings) or {}).get(_REPOSITORY)
-    if not isinstance(kept, dict):
+    frozen = (atomic.read_json(packet.git_settings) or {}).get(_REPOSITORY)
+    if not isinstance(frozen, dict):
         return git.find(directory)
-    return git.Repository.from_json(kept)  # pyright: ignore[reportUnknownArgumentType]
+    return git.Repository.from_json(frozen)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,7 +1,7 @@
 """What changed around a plain run, which has no snapshot of its start: a snapshot would delay it.
 
-The files are compared with the commit that was checked out at the start, without those that nobody has
-touched since then. Changes of others, and earlier ones in the same files, cannot be told apart.
+The files are compared with the commit that was checked out at the start, without those that have
+not been touched since then. Changes by other programs, and earlier ones in the same files, are included.
 """
 
 from __future__ import annotations

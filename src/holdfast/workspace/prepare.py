@@ -114,5 +114,5 @@ def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     repository = project.repository
     commit = git.head(repository) if repository is not None else None
     base = Base(kind=spec.workspace, place=project, base_tree=tree, commit=commit, branch=branch)
-    atomic.write_json(bases.path_of(packet), base.to_json(), durable=True)
+    atomic.write_json(packet.workspace_base, base.to_json(), durable=True)
     return base, tree

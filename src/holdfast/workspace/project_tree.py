@@ -52,6 +52,6 @@ def locate(directory: str) -> ProjectTree:
 def _belongs(directory: str, repository: git.Repository) -> bool:
     """Whether the repository tracks files of the project.
 
-    If not, the project is on its own: the root of such a repository may be somebody's home directory.
+    If not, only the project is recorded: the root of such a repository may be a home directory.
     """
     return not repository.prefix or bool(git.run(["ls-files", "-z", "--", "."], of=repository, cwd=directory))

@@ -60,7 +60,7 @@ def lend(packet: Packet, tree: Worktree) -> None:
     real, brought, tip = _tip(tree), _name_in(f"{store}/brought"), _name_in(_private(packet))
     # Commits that were not brought yet stay: the sandbox was killed.
     if real is not None and real != brought and tip in (None, brought):
-        # Its first sandbox, or somebody has moved the branch since.
+        # Its first sandbox, or the branch was moved since.
         if is_directory(_private(packet)):
             remove_tree(_private(packet))
         atomic.write(_private(packet), real.encode() + b"\n", durable=False)
@@ -100,8 +100,8 @@ def _bring(packet: Packet, tree: Worktree) -> str:
     target = git.Target(objects=objects)
     tip = _name_in(_private(packet))
     heads = {tip, *(_name_in(os.path.join(inside.git_dir, name)) for name in _HEADS), *_logged(inside)}
-    asked = "".join(f"{name}^{{commit}}\n" for name in sorted(filter(None, heads))).encode()
-    answers = git.work_on(target, ["cat-file", "--batch-check"], known=known, cwd=store, stdin=asked).stdout
+    names = "".join(f"{name}^{{commit}}\n" for name in sorted(filter(None, heads))).encode()
+    answers = git.work_on(target, ["cat-file", "--batch-check"], known=known, cwd=store, stdin=names).stdout
     found = [words[0] for line in answers.split(b"\n") if (words := line.split())[1:2] == [b"commit"]]
     revisions = b"\n".join([*found, b"^" + tree.commit.encode(), b""])
     args = [
@@ -146,7 +146,8 @@ def _move_branch(tree: Worktree, tip: str, brought: str | None) -> str:
             branch = f"{tree.branch}-{tip[:12]}"
             note = f"{tree.branch} was moved meanwhile, so the commits of the agent are on {branch}"
     refuse_branch_links(tree.common_dir, branch)
-    # With the old value, nothing is lost if somebody moves it right now. An own branch may be there already.
+    # With the old value, nothing is lost if the branch is moved right now. A branch of its own (`note`) may
+    # exist already.
     old = [] if note else [real or "0" * len(tip)]
     words = ["update-ref", "--no-deref", "-m", "holdfast: from the sandbox"]
     git.run([*words, f"refs/heads/{branch}", tip, *old], of=task_worktree.main_of(tree), cwd=tree.common_dir)

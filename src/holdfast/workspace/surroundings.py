@@ -1,7 +1,7 @@
 """What is around a task's worktree: the branches of the repository, and the user's own tree.
 
 A worktree shares them, and only the sandbox keeps an agent from changing them. They are noted before a stage
-and compared after it. A person works there too, so a difference is told and nobody is blamed
+and compared after it. A person works there too, so a difference is reported, but is no failure
 (docs/decisions/0068-around-a-worktree.md).
 """
 

@@ -15,6 +15,7 @@ from holdfast import clock, paths
 from holdfast.keeper import capacity, loop_state
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.live_tasks import LiveTasks
+from holdfast.keeper.runner_needs import RunnerNeeds
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, QueueSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
@@ -29,14 +30,14 @@ from holdfast.store.layout import Home, Packet
 from tests.support.journals import append
 
 
-class Counting(LiveTasks):
+class Counting(RunnerNeeds):
     """Counts the packets that are read."""
 
     reads = 0
 
-    def _is_live(self, packet: Packet) -> bool:
+    def exists(self, packet: Packet, *, is_watched: bool) -> bool:
         self.reads += 1
-        return super()._is_live(packet)
+        return super().exists(packet, is_watched=is_watched)
 
 
 class Keeper:
@@ -46,7 +47,8 @@ class Keeper:
         paths.ensure_home(path)
         self.home = Home(path)
         self.selector = selectors.DefaultSelector()
-        self.live_tasks = Counting(self.home, self.selector)
+        self.live_tasks = LiveTasks(self.home, self.selector)
+        self.live_tasks.needs = self.needs = Counting(self.home)
         self.dispatch = Dispatch(self.home, self.live_tasks)
         LocalQueue(self.home).close()
         self.hold()
@@ -259,15 +261,15 @@ def test_a_packet_that_rests_is_read_once_until_something_changes(keeper: Keeper
     live_tasks = keeper.live_tasks
     for _ in range(3):
         live_tasks.step(rung=True)
-    assert live_tasks.reads == 1
+    assert keeper.needs.reads == 1
     with keeper.as_if_running(packet):
         inbox.drop(packet, "stop", {}, by="a test")
         live_tasks.step(rung=True)
-    assert live_tasks.reads == 2
+    assert keeper.needs.reads == 2
     assert "a" in live_tasks.by_id
 
 
-def test_a_task_whose_mark_may_be_taken_away_keeps_the_keeper(keeper: Keeper) -> None:
+def test_a_task_whose_interrupt_file_may_be_removed_keeps_the_keeper(keeper: Keeper) -> None:
     packet, live_tasks = keeper.packet("a", status=Status.SPAWNING), keeper.live_tasks
     atomic.write(packet.interrupt_request, b"which one?\n", durable=False)
     data = atomic.read_json(packet.manifest) or {}

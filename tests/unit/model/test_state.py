@@ -26,7 +26,7 @@ AT = "2027-01-01T00:00:00.000Z"
         (
             "interrupted",
             {"interrupt": "may it?", "approval": "impl", "marked": True},
-            Interrupted(question="may it?", since=AT, approval="impl", is_marked=True),
+            Interrupted(question="may it?", since=AT, approval="impl", has_file=True),
         ),
         ("killed", {}, Ended(status=Status.KILLED, finished_at=AT)),
     ],

@@ -355,7 +355,7 @@ def test_a_new_session_is_not_taken_for_the_old_one() -> None:
 def test_an_approval_is_awaited_for_a_stage_and_is_kept() -> None:
     story = Story(("a_run", "b_run")).move("interrupted", approval="a_run", marked=True)
     assert story.task.interrupted is not None
-    assert (story.task.interrupted.approval, story.task.interrupted.is_marked) == ("a_run", True)
+    assert (story.task.interrupted.approval, story.task.interrupted.has_file) == ("a_run", True)
     story.tell(ev.ApprovalGiven(stage="a_run", by="ada", request="R")).move("spawning", request="R")
     assert story.task.interrupted is None
     assert (story.task.stage_state("a_run").is_approved, story.task.stage_state("b_run").is_approved) == (

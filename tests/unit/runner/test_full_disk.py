@@ -18,7 +18,7 @@ from holdfast.redact import Redactor
 from holdfast.runner import main
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.perform.context import Context
-from holdfast.runner.user_files import marks
+from holdfast.runner.user_files import interrupt_files
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
@@ -79,9 +79,15 @@ def test_context_and_notice_of_an_interrupt_happen_once_although_the_journal_is_
 ) -> None:
     assert isinstance(context.ledger._journal, Full)
     context.ledger._journal.refusals = 4
-    marks.leave(packet, "which one?")
+    interrupt_files.write(packet, "which one?")
     taken = drive(context, Status.INTERRUPTED)
-    assert taken == ["SaveContext", "PostNotice", "LeaveMark", *["Interrupt", "full"] * 4, "Interrupt"]
+    assert taken == [
+        "SaveContext",
+        "PostNotice",
+        "WriteInterruptFile",
+        *["Interrupt", "full"] * 4,
+        "Interrupt",
+    ]
     assert os.listdir(packet.interrupts) == ["1"]
     assert len(os.listdir(packet.home.outbox)) == 1
 
@@ -90,13 +96,18 @@ def test_context_and_notice_of_an_interrupt_happen_once_although_the_journal_is_
 @pytest.mark.req("INT-3", "INT-4")
 def test_the_same_question_after_a_resume_is_another_interrupt(packet: Packet, context: Context) -> None:
     """Also for a runner that finds the resume before it has left."""
-    marks.leave(packet, "which one?")
+    interrupt_files.write(packet, "which one?")
     drive(context, Status.INTERRUPTED)
     request = inbox.drop(packet, "resume", {}, by="me")
     assert drive(context, Status.SPAWNING) == ["AnswerRequest"]
-    assert not marks.is_left(packet), "put aside with the answer"
-    marks.leave(packet, "which one?")
-    assert drive(context, Status.INTERRUPTED) == ["SaveContext", "PostNotice", "LeaveMark", "Interrupt"]
+    assert not interrupt_files.exists(packet), "put aside with the answer"
+    interrupt_files.write(packet, "which one?")
+    assert drive(context, Status.INTERRUPTED) == [
+        "SaveContext",
+        "PostNotice",
+        "WriteInterruptFile",
+        "Interrupt",
+    ]
     kept = {"1", "2", f"{request.id}-interrupt-request.txt"}
     assert set(os.listdir(packet.interrupts)) == kept
     assert len(os.listdir(packet.home.outbox)) == 2

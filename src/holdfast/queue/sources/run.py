@@ -38,16 +38,17 @@ def output(
     `env` is its environment (default: ours), in whose PATH it is searched. `allowed` are the exit statuses
     that are no failure.
     """
-    # A new session: at the time limit, its children are killed, too. A file and no pipe: nobody has to write.
+    # A new session, so that its children are killed at the time limit, too. Its input is a file, not a pipe:
+    # nothing has to be written while it runs.
     try:
-        with tempfile.TemporaryFile() as given:
-            given.write(stdin)
-            given.seek(0)
+        with tempfile.TemporaryFile() as input_file:
+            input_file.write(stdin)
+            input_file.seek(0)
             process = subprocess.Popen(
                 argv,
                 cwd=cwd,
                 env=env,
-                stdin=given,
+                stdin=input_file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,

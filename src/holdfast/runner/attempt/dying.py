@@ -56,10 +56,10 @@ class Dying:
         """The facts for the planner."""
         return self.record.facts(is_watched=True)
 
-    def _other_status(self, told: Exit) -> int | None:
+    def _other_status(self, recorded: Exit) -> int | None:
         """The status that the kernel knows, if the record has another one."""
         status = self._death.exit_status()
-        return None if told.wait_status in (None, status) else status
+        return None if recorded.wait_status in (None, status) else status
 
     def _is_recorder_writing(self) -> bool:
         """Whether the attempt's directory was removed and its recorder, which makes it again, is alive."""

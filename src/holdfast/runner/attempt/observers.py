@@ -62,7 +62,7 @@ class Observers:
         ]
 
     def judge_again(self) -> None:
-        """Judge every execution anew at the next plan."""
+        """Judge every execution again at the next plan."""
         for observer in self._observers.values():
             if observer.is_alive:
                 observer.alive.judging.again()

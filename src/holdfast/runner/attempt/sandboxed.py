@@ -2,7 +2,7 @@
 
 The packet is hidden. An agent gets its workspace, a /tmp that survives its attempts, its scratch folder, a
 folder for its interrupt file, and private config homes. `INTERRUPT_FILE` leads into the sandbox's folder; the
-runner moves the file to where it belongs (`marks.take_over`).
+runner moves the file to where it belongs (`interrupt_files.move_from_sandbox`).
 """
 
 from __future__ import annotations

@@ -73,12 +73,12 @@ class Ingest:
         self.execution = execution
         self._position = position
         stdout, stderr = position.begin(execution.number)
-        # Lines in output.log that separate two attempts. They are written with the first batch, so an attempt
-        # whose position is above 0 has them already.
-        self._marks: list[str] = []
+        #: Lines in output.log that separate two attempts, written with the first batch: an attempt whose
+        #: position is above 0 has them already.
+        self._separators: list[str] = []
         if execution.number > 1 and not (stdout or stderr):
-            found = readable.marks(execution, has_stages=len(ledger.task.spec.stages) > 1)
-            self._marks = [ledger.redact(line) for line in found]
+            lines = readable.separators(execution, has_stages=len(ledger.task.spec.stages) > 1)
+            self._separators = [ledger.redact(line) for line in lines]
         self._stdout = RawLog(directory.stdout, stdout)
         self._stderr = RawLog(directory.stderr, stderr)
         self._redact_stdout = _redactor(ledger, self._stdout)
@@ -157,33 +157,33 @@ class Ingest:
             self._backlog_bytes = self._stdout.size
         batch = LogBatch(self.execution, self.ledger.redact)
         if self._has_events:
-            self._date(batch)
+            self._date_events(batch)
         has_more = self._replay(ends_mono) or self._read(batch, ends_mono, final=final)
         if not has_more and final:
             self._take_last_events(batch)
         if not has_more and self._stdout.left_out:
             batch.note_left_out(self._stdout.left_out, os.path.basename(self._stdout.path))
             self._stdout.left_out = 0
-        self._keep(batch)
+        self._write(batch)
         return has_more
 
-    def _date(self, batch: LogBatch) -> None:
+    def _date_events(self, batch: LogBatch) -> None:
         """Have the batch give its events the time at which they were printed, if that was a while ago.
 
         All that is read now was printed when the log was last written to, or before.
         """
         now, latest = clock.now(), self._stdout.written_at
         is_late = 0 < latest < now - LATE_S
-        find = self._timestamp
-        if not is_late and (find is None or self._stdout.position >= (self._backlog_bytes or 0)):
+        timestamp = self._timestamp
+        if not is_late and (timestamp is None or self._stdout.position >= (self._backlog_bytes or 0)):
             return
 
-        def said_at(line: bytes) -> str | None:
-            found = find(line) if find is not None else None
-            said = min(found, latest) if found is not None and found > 0 else latest
-            return clock.iso(said) if said < now - LATE_S else None
+        def printed_at(line: bytes) -> str | None:
+            own = timestamp(line) if timestamp is not None else None
+            at = min(own, latest) if own is not None and own > 0 else latest
+            return clock.iso(at) if at < now - LATE_S else None
 
-        batch.find_said_at = said_at
+        batch.find_printed_at = printed_at
 
     def _replay(self, ends_mono: float) -> bool:
         """Rebuild the reader's state from what the previous runner read.
@@ -253,7 +253,7 @@ class Ingest:
                 batch.note_left_out(begin - log.position, os.path.basename(log.path))
                 log.skip_to(begin)
 
-    def _keep(self, batch: LogBatch) -> None:
+    def _write(self, batch: LogBatch) -> None:
         if not batch.events and not batch.shown:
             return
         if batch.events:
@@ -270,8 +270,8 @@ class Ingest:
 
     def _show(self, lines: list[str]) -> int:
         if self._position.shown_bytes:
-            lines = [*self._marks, *lines]
-        self._marks = []
+            lines = [*self._separators, *lines]
+        self._separators = []
         return self._position.show(lines)
 
     def _printed_at(self) -> float:

@@ -45,7 +45,7 @@ class LogBatch:
         self._redact = redact
         self._last = ("", "")
         #: Finds when a line was printed, if it is read late: else its events have the time of the journal.
-        self.find_said_at: Callable[[bytes], str | None] | None = None
+        self.find_printed_at: Callable[[bytes], str | None] | None = None
         #: Events that the journal does not have yet.
         self.events: list[ev.AgentEvent] = []
         #: Lines for output.log.
@@ -68,7 +68,7 @@ class LogBatch:
             events = read(line)
             if not events:
                 return False
-            said_at = self.find_said_at(line) if self.find_said_at is not None else None
+            printed_at = self.find_printed_at(line) if self.find_printed_at is not None else None
             placed: list[ev.AgentEvent] = []
             texts: list[str] = []
             for event in events:
@@ -77,7 +77,7 @@ class LogBatch:
                 limits = _LIMITS_OF[type(event)]
                 if limits:
                     event = self._redacted(event, limits)
-                placed.append(event.place(self._execution.number, offset, stream, said_at))
+                placed.append(event.place(self._execution.number, offset, stream, printed_at))
                 if is_shown:
                     texts += readable.lines(event)
         except Exception:  # a bug in an adapter must not end the task; runner.log gets the traceback

@@ -15,14 +15,14 @@ from holdfast.runner.plan.step import (
     EndTakeover,
     ForgetRequest,
     Interrupt,
-    LeaveMark,
     PostNotice,
     Report,
     SaveContext,
+    WriteInterruptFile,
 )
 from holdfast.runner.stage import markers
 from holdfast.runner.user_files import context as saved_context
-from holdfast.runner.user_files import marks, notices, reports
+from holdfast.runner.user_files import interrupt_files, notices, reports
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 
@@ -42,7 +42,7 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
     else:
         effect = redacted(step.effect, ledger.redact)
         if _is_answer(step):
-            marks.put_aside(ledger.packet, request.id)
+            interrupt_files.put_aside(ledger.packet, request.id)
         if request.verb == "retry":
             effect = _open_run(context, request, effect)
         answer = ev.RequestApplied(request=request.id, verb=request.verb, by=request.by)
@@ -145,12 +145,12 @@ def post_notice(context: Context, step: PostNotice) -> None:
         context.memory.interrupting = context.memory.interrupting.evolve(is_announced=True)
 
 
-def leave_mark(context: Context, step: LeaveMark) -> None:
-    """Leave the interrupt file."""
-    marks.leave(context.ledger.packet, context.ledger.redact(step.question), approval=step.approval)
-    failpoint("step.leave_mark")
+def write_interrupt_file(context: Context, step: WriteInterruptFile) -> None:
+    """Write the interrupt file."""
+    interrupt_files.write(context.ledger.packet, context.ledger.redact(step.question), approval=step.approval)
+    failpoint("step.write_interrupt_file")
     if context.memory.interrupting is not None:
-        context.memory.interrupting = context.memory.interrupting.evolve(is_marked=True)
+        context.memory.interrupting = context.memory.interrupting.evolve(has_file=True)
 
 
 def interrupt(context: Context, step: Interrupt) -> None:

@@ -27,7 +27,7 @@ HANDLERS: dict[type[Any], tuple[str, str]] = {
     steps.ForgetRequest: ("interaction", "forget_request"),
     steps.SaveContext: ("interaction", "save_context"),
     steps.PostNotice: ("interaction", "post_notice"),
-    steps.LeaveMark: ("interaction", "leave_mark"),
+    steps.WriteInterruptFile: ("interaction", "write_interrupt_file"),
     steps.Report: ("interaction", "report"),
     steps.Preflight: ("starting", "preflight"),
     steps.TakeWorkspace: ("starting", "take_workspace"),

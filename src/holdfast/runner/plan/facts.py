@@ -137,7 +137,7 @@ class PreparedInterrupt(Record):
     before: tuple[Event, ...] = ()
     is_saved: bool = False
     is_announced: bool = False
-    is_marked: bool = False
+    has_file: bool = False
 
 
 class Memory:

@@ -55,7 +55,7 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
             gate_reasons=result.reasons,
         )
         return TriageFailure(number=attempt.number, failure=failure)
-    if repair.is_left(task, result):
+    if repair.is_allowed(task, result):
         return Decision(then=Then.REPAIR, status=Status.SPAWNING, reason=reason, burns=False)
     decision = Decision(then=Then.RETRY, status=Status.CRASHED, reason=reason)
     return _follow(task, attempt.triage, decision)

@@ -126,7 +126,7 @@ def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | Post
     reason = f"{gate} {what}: {'; '.join(result.reasons[:_NAMED_REASONS])}"
     if attempt.number not in facts.memory.refusals_announced:
         return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
-    if repair.is_left(task, result):
+    if repair.is_allowed(task, result):
         return Decision(then=Then.REPAIR, status=Status.SPAWNING, reason=reason, burns=False)
     if result.failed == CHECK:
         return Decision(then=Then.END, status=Status.FAILED, reason=reason, cause=Cause.FAILURE)

@@ -6,7 +6,7 @@ from holdfast.model import events as ev
 from holdfast.model.status import Status, check_move
 from holdfast.model.task import Task
 from holdfast.runner.plan.facts import Facts, PreparedInterrupt
-from holdfast.runner.plan.step import Interrupt, Journal, LeaveMark, PostNotice, SaveContext, Step
+from holdfast.runner.plan.step import Interrupt, Journal, PostNotice, SaveContext, Step, WriteInterruptFile
 
 
 def moved_event(
@@ -70,7 +70,7 @@ def ask(
 
 
 def plan_interrupt(task: Task, prepared: PreparedInterrupt) -> Step:
-    """Save the context, post the notice, leave the interrupt file, then record the move.
+    """Save the context, post the notice, write the interrupt file, then record the move.
 
     The file comes last before the move: while it is there the task is not resumed by itself. After a kill in
     between, the next runner starts over, so a notice may be posted twice but is never missing.
@@ -84,8 +84,8 @@ def plan_interrupt(task: Task, prepared: PreparedInterrupt) -> Step:
             cause=prepared.cause,
             approval=prepared.approval,
         )
-    if not prepared.is_marked:
-        return LeaveMark(question=prepared.question, approval=prepared.approval)
+    if not prepared.has_file:
+        return WriteInterruptFile(question=prepared.question, approval=prepared.approval)
     check_move(task.status, Status.INTERRUPTED)
     interrupted = ev.TaskMoved(
         old=task.status,

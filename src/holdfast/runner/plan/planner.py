@@ -19,7 +19,7 @@ _LONG_WAIT_S = 60.0
 #: Wall time can jump: never sleep longer than this on one reading of it.
 _LONGEST_SLEEP_S = 60.0
 #: Why a task is not run: an agent that can write files could have made it.
-_UNKNOWN = "no command of this home has created this task; read its manifest.yaml before you resume it"
+_NOT_ADMITTED = "no command of this home has created this task; read its manifest.yaml before you resume it"
 
 
 def plan(task: Task, facts: Facts, now: Now) -> Step:
@@ -58,7 +58,7 @@ def _plan_by_status(task: Task, facts: Facts, now: Now) -> Step:
         case Status.CRASHED | Status.HUNG | Status.TIMEOUT:
             from holdfast.runner.plan import retry
 
-            return retry.plan_rest(task, now)
+            return retry.finish_retry(task, now)
         case Status.COMPLETING:
             from holdfast.runner.plan import gate
 
@@ -87,7 +87,7 @@ def _plan_wait(task: Task, facts: Facts) -> Step:
 def _plan_park(task: Task, facts: Facts) -> Step | None:
     """Leave the task to a person: its output cannot be redacted, another program wrote its journal or made
     its packet, or its runners keep dying."""
-    distrust = task.distrust or ("" if facts.is_admitted else _UNKNOWN)
+    distrust = task.distrust or ("" if facts.is_admitted else _NOT_ADMITTED)
     if facts.redaction_problem is None and not distrust and task.runner_crashes < CRASH_LIMIT:
         return None
     if task.has_ended or task.status in PARKED:

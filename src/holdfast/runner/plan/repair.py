@@ -36,12 +36,13 @@ def target(task: Task, judged: ev.GateJudged) -> str | None:
     return wanted[0] if wanted else writers[-1].name if writers else None
 
 
-def is_left(task: Task, judged: ev.GateJudged) -> bool:
-    """Whether the task allows another repair after this judgement."""
-    return task.repairs.get(judged.stage, 0) < _times(task) and target(task, judged) is not None
+def is_allowed(task: Task, judged: ev.GateJudged) -> bool:
+    """Whether another repair may follow this judgement."""
+    return task.repairs.get(judged.stage, 0) < _limit(task) and target(task, judged) is not None
 
 
-def _times(task: Task) -> int:
+def _limit(task: Task) -> int:
+    """How often the work of one stage may be sent back."""
     rules = task.spec.pipeline or task.spec.quality
     return rules.repair_times if rules is not None else 0
 
@@ -51,7 +52,7 @@ def after_gates(task: Task, attempts: list[Attempt]) -> tuple[ev.Event, ...]:
     planned: list[ev.Event] = []
     for attempt in attempts:
         judged = task.stage_state(attempt.stage).gate_result
-        if judged is not None and is_left(task, judged):
+        if judged is not None and is_allowed(task, judged):
             planned += _planned(task, judged, number=task.repairs.get(judged.stage, 0) + 1)
     return (*planned, move_on(task, planned[0]))
 
@@ -59,7 +60,7 @@ def after_gates(task: Task, attempts: list[Attempt]) -> tuple[ev.Event, ...]:
 def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
     """The move that follows a repair."""
     assert isinstance(planned, ev.RepairPlanned)
-    count = f" {planned.number} of {_times(task)}" if planned.number else ""
+    count = f" {planned.number} of {_limit(task)}" if planned.number else ""
     return moved_event(
         task, Status.SPAWNING, f"repair{count} by {planned.stage}: {'; '.join(planned.reasons[:3])}"
     )

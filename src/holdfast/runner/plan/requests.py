@@ -56,7 +56,7 @@ def _apply(task: Task, facts: Facts, pending: PendingRequest, request: Request) 
             return step
         return AnswerRequest(name=name, request=request, effect=step.events)
     if pending.is_taken_over and rules(request.verb).waits_for_handback and task.open_takeover is not None:
-        raise RequestRefused(_taken_words(task.open_takeover))
+        raise RequestRefused(_taken_over_text(task.open_takeover))
     effect = handler(task, request)
     if request.verb == "takeover" and not pending.is_claimed:
         raise RequestRefused("the command that asked for it is gone")
@@ -221,7 +221,7 @@ def _handback(task: Task, request: Request) -> tuple[ev.Event, ...]:
     return (*repair.by_person(task), *(() if ended is not None else (end,)), onward)
 
 
-def _taken_words(taken: ev.TakeoverStarted) -> str:
+def _taken_over_text(taken: ev.TakeoverStarted) -> str:
     return f"{taken.by or 'a person'} has taken over its session, and hands it back by ending {taken.agent}"
 
 

@@ -31,7 +31,7 @@ def retry_events(
     # From `completing` the next attempt follows directly.
     passes_through = task.status is not Status.COMPLETING
     if not passes_through and _is_counted(task):  # the rest of a torn record
-        return (_onward(task, task.status, now, delay_s=task.planned_delay_s, reason=decision.reason),)
+        return (_next_move(task, task.status, now, delay_s=task.planned_delay_s, reason=decision.reason),)
     passing = (moved_event(task, decision.status, decision.reason),) if passes_through else ()
     old = decision.status if passes_through else task.status
     planned = _planned(task, decision, now, old=old, outcome=outcome, stage=stage)
@@ -63,14 +63,14 @@ def _planned(
         burned=decision.burns,
         fresh_session=decision.fresh_session,
     )
-    return (planned, _onward(task, old, now, delay_s=delay_s, reason=decision.reason))
+    return (planned, _next_move(task, old, now, delay_s=delay_s, reason=decision.reason))
 
 
-def plan_rest(task: Task, now: Now) -> Step:
-    """The record of a retry was torn after its first event, or a timeout ends the task."""
+def finish_retry(task: Task, now: Now) -> Step:
+    """Finish a retry whose record was torn after its first event. A timeout ends the task."""
     if _is_counted(task):
         return Journal(
-            events=(_onward(task, task.status, now, delay_s=task.planned_delay_s, reason=task.reason),)
+            events=(_next_move(task, task.status, now, delay_s=task.planned_delay_s, reason=task.reason),)
         )
     if task.status is Status.TIMEOUT:
         return move(task, Status.ABANDONED, task.reason, cause=Cause.FAILURE)
@@ -104,7 +104,7 @@ def _is_counted(task: Task) -> bool:
     return task.planned_for == (task.attempt.number if task.attempt is not None else task.last_number)
 
 
-def _onward(task: Task, old: Status, now: Now, *, delay_s: float, reason: str) -> ev.TaskMoved:
+def _next_move(task: Task, old: Status, now: Now, *, delay_s: float, reason: str) -> ev.TaskMoved:
     if delay_s <= 0 or old is Status.TIMEOUT:
         return moved_event(task, Status.SPAWNING, f"resume after {reason}", old=old)
     wake_at = clock.iso(now.wall + delay_s)

@@ -88,8 +88,8 @@ class PostNotice(Record):
     approval: str | None = None
 
 
-class LeaveMark(Record):
-    """Leave the interrupt file: removing it resumes the task."""
+class WriteInterruptFile(Record):
+    """Write the interrupt file: removing it resumes the task."""
 
     question: str
     #: The stage that waits for approval, if the file asks for one.
@@ -255,7 +255,7 @@ Step = (
     | ForgetRequest
     | SaveContext
     | PostNotice
-    | LeaveMark
+    | WriteInterruptFile
     | Report
     | Preflight
     | TakeWorkspace

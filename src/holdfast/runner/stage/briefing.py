@@ -39,16 +39,16 @@ def answer(task: Task) -> list[str]:
     last = task.answers[-1] if task.answers else None
     if last is None or last.answer != (task.answer or ""):
         return [f"A person answered:\n\n{task.answer}"] if task.answer else []
-    asked = {
+    question = {
         "agent": "You asked a person, and were stopped until the answer came. You asked:",
         "person": "A person interrupted you:",
     }.get(last.asked_by, "The task was interrupted, and a person was asked:")
-    told = (
+    reply = (
         f"A person answered:\n\n{last.answer}"
         if last.answer
         else "A person resumed the task without a message."
     )
-    return [f"{asked}\n\n{last.question}", told]
+    return [f"{question}\n\n{last.question}", reply]
 
 
 def _handed_back(task: Task, ended: TakeoverEnded) -> list[str]:
@@ -89,8 +89,8 @@ def resume_message(
                 f"check before you repeat it.\n{_open_calls(attempt)}"
             )
     parts += _changes(changed)
-    if task.amended_in == task.run and (told := amendment.for_agent(task.amended)):
-        parts.append(told)
+    if task.amended_in == task.run and (changes := amendment.for_agent(task.amended)):
+        parts.append(changes)
     parts += answer(task)
     return "\n\n".join(parts) or "Continue the task."
 

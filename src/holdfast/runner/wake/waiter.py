@@ -24,8 +24,8 @@ DETACH: dict[int, str] = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "SIGINT", si
 
 #: Sent when something was written in a directory that `watch.growth` watches.
 _WRITTEN = signal.SIGIO
-#: Sent when something changed beside the interrupt files (`mark_watch`). By default it is ignored.
-MARKED = signal.SIGURG
+#: Sent when something changed beside the interrupt files (`interrupt_file_watch`). By default it is ignored.
+INTERRUPT_FILE = signal.SIGURG
 
 
 class Waiter:
@@ -47,7 +47,7 @@ class Waiter:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in DETACH:
             signal.signal(number, self._on_signal)
-        for number in (_WRITTEN, MARKED):
+        for number in (_WRITTEN, INTERRUPT_FILE):
             signal.signal(number, _do_nothing)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -80,7 +80,7 @@ class Waiter:
             numbers = set(files.drain(self._woken))
             if _WRITTEN in numbers:
                 ready |= self._growing
-            if numbers <= {_WRITTEN, MARKED}:
+            if numbers <= {_WRITTEN, INTERRUPT_FILE}:
                 ready.discard("signal")
         return ready
 

@@ -44,7 +44,7 @@ _FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
-    # Nobody is asked, and nothing is shown.
+    # git asks no questions and shows nothing.
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
@@ -120,12 +120,12 @@ def execute(
     path = program()
     fixed = {name: value for name, value in _FIXED.items() if name not in without}
     try:
-        with _file_of(stdin) as given:
+        with _file_of(stdin) as input_file:
             process = subprocess.Popen(
                 [path, *_OPTIONS, *args],
                 cwd=cwd,
                 env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
-                stdin=given,
+                stdin=input_file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )

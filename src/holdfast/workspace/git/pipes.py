@@ -1,7 +1,7 @@
 """Files on which git would wait for ever.
 
 git opens ignore rules, attributes and files of a git directory as they are. A named pipe in the place of one
-blocks it, and nobody writes into that pipe.
+blocks it, and no process writes into that pipe.
 """
 
 from __future__ import annotations

@@ -120,11 +120,11 @@ def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedPr
         git_dir=repository.git_dir,
         common_dir=repository.common_dir,
     )
-    given = {name: os.environ[name] for name in _OF_USER if name in os.environ}
+    of_user = {name: os.environ[name] for name in _OF_USER if name in os.environ}
     env = {
-        **given,
+        **of_user,
         "GIT_ALLOW_PROTOCOL": PROTOCOLS,
-        # Over the configuration of ours, which has none.
+        # Our configuration of git has none.
         "GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND") or settings.of_user("core.sshcommand") or "ssh",
     }
     env["GIT_CONFIG_COUNT"] = str(len(_SETTINGS))
@@ -137,7 +137,7 @@ def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedPr
                 cwd=repository.top,
                 env={**session.variables(target, settings.read(repository)), **env},
                 limit_s=LIMIT_S,
-                without=[name for name in _REPLACED if name not in given],
+                without=[name for name in _REPLACED if name not in of_user],
             )
     except GitFailed as error:
         raise GitFailed(

@@ -2,13 +2,13 @@
 
 The user's repository is only read. The snapshot has its own index, first copied from the user's, so that
 unchanged files are not read again, and so that a later `git add` of the user has no effect on it. An index
-that somebody else changed, or the user's after the first snapshot, may say that a file is unchanged: of
-such an index only names count, and all files are read.
+that another process changed, or the user's after the first snapshot, could claim that a changed file is
+unchanged. Of such an index, only the names are used, and all files are read.
 
 Files that git ignores are left out, unless a pattern of `deny` matches them, or HEAD or the user's index has
-them: a merge would bring them (`git add -f`). A nested repository (a submodule
-or an untracked one) is a commit in the tree: its HEAD if nothing in it changed, else a commit of ours. An
-agent can write its objects, whatever their names, so none of them is used: all its files are read.
+them: a merge would bring them (`git add -f`). A nested repository (a submodule or an untracked one) is a
+commit in the tree: its HEAD if nothing in it changed, else a commit of ours. An agent can write objects of
+any name into a nested repository, so none of them is used: all its files are read.
 """
 
 from __future__ import annotations
@@ -65,11 +65,15 @@ def take(
     for left in range(tries - 1, -1, -1):
         try:
             with git.Session():
-                is_first = None if trusts_index else False
-                taken = _Snapshot(
-                    trees, project.top, deny=patterns, hidden=tuple(hidden), own=own, is_first=is_first
+                snapshot = _Snapshot(
+                    trees,
+                    project.top,
+                    deny=patterns,
+                    hidden=tuple(hidden),
+                    own=own,
+                    is_first=trusts_index and not trees.has_noted(project.top),
                 )
-                return taken.take(project.repository)
+                return snapshot.take(project.repository)
         except GitFailed:
             if not left:
                 raise
@@ -87,8 +91,8 @@ class _Snapshot:
         deny: tuple[str, ...],
         hidden: tuple[str, ...],
         own: tuple[str, ...],
+        is_first: bool,
         depth: int = 0,
-        is_first: bool | None = None,
     ) -> None:
         self.trees = trees
         self.top = top
@@ -98,7 +102,7 @@ class _Snapshot:
         self.own = own
         self.depth = depth
         #: Whether no agent has worked here yet.
-        self.is_first = not trees.has_noted(top) if is_first is None else is_first
+        self.is_first = is_first
         self.index = ""
         self.added: list[str] = []
         self.removed: list[str] = []
@@ -107,15 +111,15 @@ class _Snapshot:
 
     def take(self, repository: git.Repository | None) -> str:
         user_index = os.path.join(repository.git_dir, "index") if repository is not None else None
-        kept = self.trees.index_of(self.top)
-        self.index = self.trees.temporary(os.path.basename(kept))
+        last_index = self.trees.index_of(self.top)
+        self.index = self.trees.temporary(os.path.basename(last_index))
         try:
-            self._begin(kept, repository, user_index)
+            self._fill_index(last_index, repository, user_index)
             self._collect(self._tracked(repository, user_index))
             self._update()
             tree = git.text(self._git("write-tree", "--missing-ok"))
-            self.trees.note_index(kept, self.index)
-            os.replace(self.index, kept)
+            self.trees.note_index(last_index, self.index)
+            os.replace(self.index, last_index)
             return tree
         except OSError as error:
             atomic.storage_failed(error, f"cannot take a snapshot of {self.top}")
@@ -126,16 +130,16 @@ class _Snapshot:
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         return self.trees.run(arguments, work_tree=self.top, index=self.index, stdin=stdin)
 
-    def _begin(self, kept: str, repository: git.Repository | None, user_index: str | None) -> None:
+    def _fill_index(self, last_index: str, repository: git.Repository | None, user_index: str | None) -> None:
         """Start from our index of the last snapshot, at first from a copy of the user's."""
-        if self.trees.is_noted(kept):
-            self._copy(kept)
+        if self.trees.is_noted(last_index):
+            self._copy(last_index)
         elif self.is_first and not self.depth and user_index is not None and os.path.isfile(user_index):
             self._copy(user_index)
-        elif os.path.isfile(kept):
+        elif os.path.isfile(last_index):
             # Without the times of files, each is read again.
             args = ["ls-files", "-s", "-z"]
-            listed = self.trees.run(args, work_tree=self.top, index=kept, allowed=(0, 128))
+            listed = self.trees.run(args, work_tree=self.top, index=last_index, allowed=(0, 128))
             self._git("update-index", "-z", "--index-info", stdin=listed)
         elif repository is not None:
             lines = b"".join(
@@ -195,7 +199,7 @@ class _Snapshot:
             paths[path] = None
         for path in paths:
             if path.rstrip("/") not in links and not self._is_hidden(path):
-                self._sort(path)
+                self._classify(path)
 
     def _gitlinks(self) -> dict[str, str]:
         """The nested repositories of the index: path → commit."""
@@ -218,7 +222,7 @@ class _Snapshot:
     def _is_hidden(self, path: str) -> bool:
         return any(path == hidden or path.startswith(hidden + "/") for hidden in self._hidden_below())
 
-    def _sort(self, path: str) -> None:
+    def _classify(self, path: str) -> None:
         """Decide whether a path is added, removed, or only described."""
         full = os.path.join(self.top, path)
         try:
@@ -268,7 +272,7 @@ class _Snapshot:
             self.removed.append(path)
         elif os.path.islink(full) or not os.path.isdir(full):
             self.removed.append(path)
-            self._sort(path)
+            self._classify(path)
         elif os.listdir(full):
             content = self._commit_of(full)
             self.index_info.append(git.GITLINK + b" " + content.encode() + b"\t" + os.fsencode(path))

@@ -137,27 +137,27 @@ class Trees:
         return (self.objects, *borrowed)
 
     def index_of(self, top: str) -> str:
-        """The index file of a working tree. It is kept, so that unchanged files are not read again."""
+        """The index of the last snapshot of a working tree: unchanged files are not read again."""
         return os.path.join(self.indexes, sha256(os.fsencode(top))[:32])
 
-    def note_index(self, kept: str, index: str) -> None:
-        """Note the content of an index that is about to be kept."""
+    def note_index(self, path: str, new_index: str) -> None:
+        """Note the content of an index that is about to be renamed to `path`."""
         atomic.make_directory(os.path.dirname(self._notes))
         atomic.make_directory(self._notes)
-        atomic.write(self._note(kept), _digest(index).encode(), durable=False)
+        atomic.write(self._note(path), _digest(new_index).encode(), durable=False)
 
-    def is_noted(self, kept: str) -> bool:
-        """Whether a kept index is as we left it."""
-        noted = atomic.read_small(self._note(kept), _READ_BYTES)
-        return noted is not None and noted.decode("ascii", "replace") == _digest(kept)
+    def is_noted(self, index: str) -> bool:
+        """Whether the index is as we left it."""
+        noted = atomic.read_small(self._note(index), _READ_BYTES)
+        return noted is not None and noted.decode("ascii", "replace") == _digest(index)
 
     def has_noted(self, top: str) -> bool:
         """Whether a snapshot of this working tree was taken before."""
-        kept = self.index_of(top)
-        return os.path.lexists(self._note(kept)) or os.path.lexists(kept)
+        index = self.index_of(top)
+        return os.path.lexists(self._note(index)) or os.path.lexists(index)
 
-    def _note(self, kept: str) -> str:
-        return os.path.join(self._notes, os.path.basename(kept))
+    def _note(self, index: str) -> str:
+        return os.path.join(self._notes, os.path.basename(index))
 
     def temporary(self, name: str) -> str:
         """A new path beside the indexes. An agent cannot guess it and put a link there."""

@@ -157,7 +157,7 @@ def _check_place(packet: Packet, tree: Worktree, place: Remote, *, is_confirmed:
 
 def _changed_at(path: str) -> float:
     try:
-        # Nobody can set this time, other than that of the last change of the content. Of a link, both count.
+        # Unlike st_mtime, no process can set it. For a link, those of the link and of its target count.
         return max(os.lstat(path).st_ctime, os.stat(path).st_ctime)
     except OSError:
         return clock.now()

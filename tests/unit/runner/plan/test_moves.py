@@ -11,7 +11,7 @@ from holdfast.model import events as ev
 from holdfast.model.status import MOVES, Status
 from holdfast.runner.plan import moves
 from holdfast.runner.plan.facts import Facts, PreparedInterrupt
-from holdfast.runner.plan.step import Interrupt, Journal, LeaveMark, PostNotice, SaveContext, Step
+from holdfast.runner.plan.step import Interrupt, Journal, PostNotice, SaveContext, Step, WriteInterruptFile
 from tests.support.planning import asking, memory, moved
 from tests.support.story import Story
 
@@ -64,9 +64,9 @@ def steps_of_interrupt(story: Story, question: str, **more: Any) -> list[Step]:
             case PostNotice():
                 assert prepared is not None
                 remembered.interrupting = prepared.evolve(is_announced=True)
-            case LeaveMark():
+            case WriteInterruptFile():
                 assert prepared is not None
-                remembered.interrupting = prepared.evolve(is_marked=True)
+                remembered.interrupting = prepared.evolve(has_file=True)
             case _:
                 assert isinstance(step, Interrupt)
     return steps
@@ -78,7 +78,7 @@ def test_an_interrupt_saves_the_context_posts_the_notice_leaves_the_file_and_is_
     assert steps == [
         asking("which one?"),
         PostNotice(event="interrupted", reason="which one?"),
-        LeaveMark(question="which one?"),
+        WriteInterruptFile(question="which one?"),
         Interrupt(
             events=(moved("running", "interrupted", "which one?", interrupt="which one?", marked=True),)
         ),
@@ -108,7 +108,7 @@ def test_an_interrupt_keeps_its_reason_its_approval_its_request_and_the_events_b
 
 @pytest.mark.parametrize("prepared", range(3))
 def test_another_question_starts_over(prepared: int) -> None:
-    done = dict.fromkeys(("is_saved", "is_announced", "is_marked")[: prepared + 1], True)
+    done = dict.fromkeys(("is_saved", "is_announced", "has_file")[: prepared + 1], True)
     old = PreparedInterrupt(question="old?", reason="old?", **done)
     facts = Facts(memory=memory(interrupting=old))
     step = moves.ask(in_state(Status.RUNNING).task, facts, "new?", request="R")
@@ -120,6 +120,6 @@ def test_another_question_starts_over(prepared: int) -> None:
 
 @pytest.mark.parametrize("status", [Status.QUEUED, Status.COMPLETED, Status.INTERRUPTED])
 def test_a_state_that_cannot_be_interrupted_refuses_the_record(status: Status) -> None:
-    prepared = PreparedInterrupt(question="q", reason="q", is_saved=True, is_announced=True, is_marked=True)
+    prepared = PreparedInterrupt(question="q", reason="q", is_saved=True, is_announced=True, has_file=True)
     with pytest.raises(InvalidMove):
         moves.plan_interrupt(in_state(status).task, prepared)

@@ -16,11 +16,11 @@ from holdfast.runner.plan.step import (
     Heartbeat,
     IntendStop,
     Leave,
-    LeaveMark,
     OpenAttempts,
     Report,
     Step,
     Watch,
+    WriteInterruptFile,
 )
 from tests.support.planning import alive, asking, cleaned, memory, moving, next_step, request
 from tests.support.story import BOOT, Story
@@ -68,7 +68,7 @@ def test_a_request_comes_before_everything_else(story: Story) -> None:
 )
 def test_an_interrupt_that_was_begun_is_completed_first(story: Story) -> None:
     step = next_step(story, memory(interrupting=SAVED), executions={1: alive(signal_in_s=0.0)})
-    assert step == LeaveMark(question="q")
+    assert step == WriteInterruptFile(question="q")
 
 
 def test_an_open_chore_comes_before_the_attempts_that_it_judges() -> None:

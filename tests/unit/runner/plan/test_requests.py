@@ -11,7 +11,14 @@ from holdfast.model import events as ev
 from holdfast.model.request import REQUESTS
 from holdfast.model.spec import PipelineSpec, QueueSpec, StageSpec
 from holdfast.runner.plan.facts import PendingRequest, PreparedInterrupt
-from holdfast.runner.plan.step import AnswerRequest, EndTakeover, ForgetRequest, LeaveMark, PostNotice, Step
+from holdfast.runner.plan.step import (
+    AnswerRequest,
+    EndTakeover,
+    ForgetRequest,
+    PostNotice,
+    Step,
+    WriteInterruptFile,
+)
 from tests.support.planning import asking, memory, moved, next_step, request
 from tests.support.story import Story
 
@@ -151,7 +158,7 @@ def test_an_interrupt_without_agents_is_prepared_like_every_other_and_then_answe
     prepared = PreparedInterrupt(question=question, reason=question, request="R", is_saved=True)
     for step, done in (
         (PostNotice(event="interrupted", reason=question), "is_announced"),
-        (LeaveMark(question=question), "is_marked"),
+        (WriteInterruptFile(question=question), "has_file"),
     ):
         assert next_step(story, memory(interrupting=prepared), request=pending) == step
         prepared = prepared.evolve(**{done: True})

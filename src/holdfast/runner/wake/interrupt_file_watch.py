@@ -10,7 +10,7 @@ import fcntl
 import os
 
 from holdfast import clock
-from holdfast.runner.wake.waiter import MARKED
+from holdfast.runner.wake.waiter import INTERRUPT_FILE
 from holdfast.store.layout import Packet
 
 #: A file is read once nothing has changed for the first time, or changes have gone on for the second: a shell
@@ -18,7 +18,7 @@ from holdfast.store.layout import Packet
 _SETTLE_S, _LONGEST_S = 0.1, 1.0
 
 
-class MarkWatch:
+class InterruptFileWatch:
     """Watches the files by which an agent or a person interrupts the task.
 
     It is armed only while the runner sleeps, so the runner's own writes do not wake it.
@@ -74,7 +74,7 @@ class MarkWatch:
 
 
 def _open(folder: str) -> int:
-    """A descriptor of the directory whose changes are signalled with MARKED; -1 if that cannot be."""
+    """A descriptor of the directory whose changes are signalled with INTERRUPT_FILE; -1 if not possible."""
     if not hasattr(fcntl, "F_NOTIFY"):
         return -1
     try:
@@ -82,7 +82,7 @@ def _open(folder: str) -> int:
     except OSError:
         return -1
     try:
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, MARKED)
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, INTERRUPT_FILE)
     except OSError:
         os.close(descriptor)
         return -1

@@ -1,8 +1,8 @@
-"""Marks: files with which an agent or a person interrupts the task.
+"""Interrupt files: with them, an agent or a person interrupts the task.
 
 `state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A
-work item with status `blocked` in `state/work.json` has the same effect. Marks do not expire. When a person
-resumes the task, they are moved to `state/interrupts/`. While a runner's mark asks for an approval,
+work item with status `blocked` in `state/work.json` has the same effect. The files do not expire. When a
+person resumes the task, they are moved to `state/interrupts/`. While a runner's file asks for an approval,
 `state/interrupts/approval.json` names the stage.
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "holdfast.asked-approval/1"
 _TEXT_CHARS = 4096
-#: An empty mark is read again this often, at this interval.
+#: An empty file is read again this often, at this interval.
 _RETRIES, _RETRY_S = 5, 0.02
 
 
 def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | None:
-    """The text of the first mark, redacted; None if there is no mark. Kinds in `off` are ignored."""
+    """The text of the first interrupt file, redacted; None if there is none. Kinds in `off` are ignored."""
     for name, path, default in (
         ("request", packet.interrupt_request, "a person is asked"),
         ("error", packet.error_marker, "an error was reported"),
@@ -44,19 +44,19 @@ def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | N
     return None if item is None else f"the work is blocked: {work_file.as_text(item, redact)}".rstrip(": ")
 
 
-def take_over(packet: Packet) -> None:
+def move_from_sandbox(packet: Packet) -> None:
     """Move the interrupt file of a sandboxed agent, which sees nothing of the packet, to where it belongs."""
     text = atomic.read_small(packet.sandbox_request, _TEXT_CHARS + MARGIN)
     if text is None or not text:
         return  # it is being written
     if not os.path.lexists(packet.interrupt_request):
         atomic.write(packet.interrupt_request, text, durable=True)
-    failpoint("marks.taken_over")
+    failpoint("interrupt_files.moved")
     os.unlink(packet.sandbox_request)
 
 
 def _text(path: str) -> bytes | None:
-    """The text of a mark. A shell creates the file before it writes, so an empty one is read again."""
+    """The text of an interrupt file. A shell creates it before it writes, so an empty one is read again."""
     text = atomic.read_small(path, _TEXT_CHARS + MARGIN)
     for _ in range(_RETRIES):
         if text != b"":
@@ -71,27 +71,27 @@ def _blocked(packet: Packet) -> dict[str, Any] | None:
     return item if item is not None and (item["status"] or "").lower() == "blocked" else None
 
 
-def is_left(packet: Packet) -> bool:
-    """Whether there is a mark file."""
+def exists(packet: Packet) -> bool:
+    """Whether there is an interrupt file."""
     return os.path.lexists(packet.interrupt_request) or os.path.lexists(packet.error_marker)
 
 
-def leave(packet: Packet, reason: str, *, approval: str | None = None) -> None:
-    """Create the interrupt file unless there is a mark; it exists as long as the task waits.
+def write(packet: Packet, reason: str, *, approval: str | None = None) -> None:
+    """Create the interrupt file unless there is one; it exists as long as the task waits.
 
     `approval` is the stage for whose approval it asks.
     """
-    if is_left(packet):
+    if exists(packet):
         return
     if approval is not None:
         atomic.make_directory(packet.interrupts)
         atomic.write_json(packet.asked_approval, {"schema": SCHEMA, "stage": approval}, durable=True)
-        failpoint("marks.approval")
+        failpoint("interrupt_files.approval")
     atomic.write(packet.interrupt_request, f"{reason}\n".encode("utf-8", "backslashreplace"), durable=True)
 
 
 def asked_approval(packet: Packet) -> str | None:
-    """The stage whose approval the mark asks for; None if no runner wrote the mark."""
+    """The stage whose approval the interrupt file asks for; None if no runner wrote the file."""
     try:
         stage = (atomic.read_json(packet.asked_approval) or {}).get("stage")
     except CorruptFile:
@@ -100,7 +100,7 @@ def asked_approval(packet: Packet) -> str | None:
 
 
 def put_aside(packet: Packet, name: str) -> None:
-    """Move the marks to `state/interrupts/` after a person has answered."""
+    """Move the interrupt files to `state/interrupts/` after a person has answered."""
     for path in (packet.interrupt_request, packet.error_marker):
         if os.path.lexists(path):
             atomic.make_directory(packet.interrupts)

@@ -1,24 +1,13 @@
-"""Judging a stage: the checks that it must pass, and the result of the gate."""
+"""Gather the case of a stage: its report, its workspace and its rules, which the checks of its gate judge."""
 
 from __future__ import annotations
 
-import importlib
 import os
 
 from holdfast import clock, program_search
 from holdfast.errors import GitFailed, NotFound, NotPossible
-from holdfast.gates.base import (
-    CHECKS,
-    READS_TREE,
-    RUNS_COMMANDS,
-    Case,
-    Check,
-    Workspace,
-    checks_of,
-    in_scope,
-    is_writer,
-)
-from holdfast.model import acceptance, conclusion, contest, roles
+from holdfast.gates.base import READS_TREE, Case, Workspace, checks_of, is_writer
+from holdfast.model import acceptance, contest, roles
 from holdfast.model.spec import PipelineSpec
 from holdfast.packet import load
 from holdfast.redact import Redactor
@@ -29,14 +18,13 @@ from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import git_files
-from holdfast.workspace.snapshots.changes import changed, text
+from holdfast.workspace.snapshots.changes import changed
 from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.gates.base import CheckFunction
     from holdfast.model.attempt import Attempt
     from holdfast.model.events import WorkspacePrepared
     from holdfast.model.spec import TaskSpec
@@ -124,7 +112,7 @@ def _noted_tree(packet: Packet, stage: str, attempt: Attempt | None) -> str | No
         ended = clock.parse_iso(attempt.started.started_at) + attempt.ended.lived_s
         if attempt.ended.noticed_at:
             ended = max(ended, clock.parse_iso(attempt.ended.noticed_at))
-        # Nobody can set this time. What is older was not written by a gate, but by the agent. The times of
+        # No process can set st_ctime. An older note was not written by a gate, but by the agent. The times of
         # events are cut to milliseconds.
         if os.lstat(path).st_ctime <= ended + 0.002:
             return None
@@ -156,8 +144,9 @@ def _workspace(
             f"git's settings in {trees.git_dir} are not those of the stage's start: they were changed",
             hint="an agent may have hidden files by them; check the workspace by hand",
         )
-    is_noted = noted_tree is not None and trees.has(noted_tree)
-    new_tree = noted_tree if noted_tree is not None and is_noted else current_tree(packet, base, spec)
+    new_tree = noted_tree
+    if new_tree is None or not trees.has(new_tree):
+        new_tree = current_tree(packet, base, spec)
     return Workspace(
         trees=trees,
         base=base,
@@ -187,96 +176,3 @@ def _redactor(packet: Packet, spec: TaskSpec) -> Redactor:
     data: dict[str, Any] = atomic.read_json(packet.env) or {}
     patterns = spec.pipeline.redaction_patterns if spec.pipeline is not None else ()
     return Redactor({**data.get("env", {})}, spec.env, patterns)
-
-
-def judge(case: Case) -> list[Check]:
-    """Make the checks in order. No command is run once a check has failed."""
-    results: list[Check] = []
-    for name in checks_of(case.stage, is_accepting=case.is_accepting):
-        if name in RUNS_COMMANDS and not all(result.passed for result in results):
-            results.append(Check(name=name, passed=False, reasons=("not run: an earlier check failed",)))
-            continue
-        if name in RUNS_COMMANDS:
-            note_tree(case)
-        results.append(redacted(case, _function(name)(case)))
-    if not roles.get(case.stage.role).checks and (plugin := _plugin(case.stage.role)) is not None:
-        results.append(redacted(case, plugin(case)))
-    return results
-
-
-def write_changes(case: Case, path: str) -> int | None:
-    """Write what the task has changed within its scope, for reviewers; returns the number of files.
-
-    None if the stage does not write.
-    """
-    workspace = case.workspace
-    if workspace is None or not is_writer(case.stage) or not workspace.base.base_tree:
-        return None
-    trees, old = workspace.trees, workspace.base.base_tree
-    new, _ = in_scope(case, workspace, since=old)
-    atomic.write(path, text(trees, old, new), durable=True)
-    return len(changed(trees, old, new))
-
-
-def _judged_tree(case: Case) -> dict[str, str]:
-    """The tree of a candidate, to be adopted if it is chosen: that of its start, and its changes in scope."""
-    workspace = case.workspace
-    if workspace is None or not case.stage.candidate:
-        return {}
-    tree, _ = in_scope(case, workspace, since=workspace.old_tree)
-    return {"tree": tree}
-
-
-def redacted(case: Case, result: Check) -> Check:
-    """A check without secrets."""
-    return result.evolve(
-        reasons=tuple(case.redact(reason) for reason in result.reasons),
-        evidence=case.redact(result.evidence),
-        confirm=tuple(case.redact(reason) for reason in result.confirm),
-    )
-
-
-def _function(name: str) -> CheckFunction:
-    module, _, function = CHECKS[name].partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def _plugin(role: str) -> CheckFunction | None:
-    """The check of a third party for a role: the entry point of that name in `holdfast.gates`."""
-    allowed = os.environ.get("HOLDFAST_PLUGINS")
-    if allowed is not None and role not in allowed.split(","):
-        return None
-    from importlib.metadata import entry_points
-
-    for entry_point in entry_points(group="holdfast.gates", name=role):
-        return entry_point.load()
-    return None
-
-
-def result_of(
-    case: Case, attempt: int, results: list[Check], *, changed: int | None, at: str
-) -> dict[str, Any]:
-    """The content of `<stage>.gate_result.json`."""
-    failed = next((result for result in results if not result.passed), None)
-    shown = [result for result in results if result.passed == (failed is None)]
-    return {
-        "schema": "holdfast.gate/1",
-        "stage": case.stage.name,
-        "role": case.stage.role,
-        "attempt": attempt,
-        "passed": failed is None,
-        "failed": failed.name if failed is not None else "",
-        "reasons": [reason for result in shown for reason in result.reasons],
-        "warnings": [reason for result in results if result.is_warning for reason in result.reasons],
-        "changed": changed,
-        **_judged_tree(case),
-        **({"passed_before": True} if any(result.passed_before for result in results) else {}),
-        **conclusion.read(case.stage.role, case.report).to_json(),
-        "confirm": [reason for result in shown for reason in result.confirm],
-        "checks": [
-            {"name": result.name, "passed": result.passed, "reasons": list(result.reasons)}
-            for result in results
-        ],
-        "evidence": failed.evidence if failed is not None else "",
-        "timestamp": at,
-    }

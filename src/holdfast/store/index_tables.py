@@ -1,0 +1,136 @@
+"""The tables of index.db: opening it, writing a row, deleting one. Every change gets a number."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast import quick_json
+from holdfast.model.status import ENDS
+from holdfast.quick_sqlite import sqlite3
+from holdfast.store import atomic
+from holdfast.store.index_rows import brief
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_VERSION = 16
+#: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
+_CHANGE_FIELDS = (
+    "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
+    "interrupt", "waiting_for", "stopping", "concerns", "denied", "labels", "stages", "applied",
+)  # fmt: skip
+#: Number of removed tasks remembered.
+_GONE_KEPT = 1000
+_BUSY_MS = 200
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Open the database, and create its tables if it is new.
+
+    Raises sqlite3.DatabaseError if it is corrupt or of another version, and its subclass OperationalError if
+    it cannot be used now.
+    """
+    is_new = path != ":memory:" and not put_aside_non_files(path)
+    connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
+    try:
+        if is_new:
+            os.chmod(path, 0o600)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _VERSION):
+            raise sqlite3.DatabaseError(f"version {version}")
+        # Derived: a power failure may lose rows, but no information.
+        connection.execute("PRAGMA synchronous = OFF")
+        if version == 0:
+            connection.executescript(
+                f"""
+                PRAGMA journal_mode = WAL;
+                CREATE TABLE IF NOT EXISTS tasks (
+                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
+                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER
+                );
+                CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
+                CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT)
+                    WITHOUT ROWID;
+                CREATE TABLE IF NOT EXISTS gone (task_id TEXT PRIMARY KEY, seq INTEGER);
+                CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
+                CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
+                INSERT OR IGNORE INTO meta VALUES
+                    ('id', '{os.urandom(6).hex()}'), ('seq', '0'), ('gone_from', '0');
+                PRAGMA user_version = {_VERSION};
+                """
+            )
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def put_aside_non_files(path: str) -> bool:
+    """Rename what is not a regular file in place of a database: SQLite would wait for a pipe.
+
+    Returns whether there is a database. Raises sqlite3.OperationalError if that cannot be done.
+    """
+    try:
+        for each in (path, f"{path}-wal", f"{path}-shm"):
+            try:
+                if not stat.S_ISREG(os.lstat(each).st_mode):
+                    atomic.put_aside(each)
+            except FileNotFoundError:
+                continue
+        if os.path.exists(path) and not os.access(path, os.R_OK):
+            atomic.put_aside(path)
+        return os.path.exists(path)
+    except OSError as error:
+        raise sqlite3.OperationalError(f"{error.filename}: {error.strerror}") from error
+
+
+def put(
+    connection: sqlite3.Connection,
+    row: dict[str, Any],
+    *,
+    inode: int,
+    stamp: str = "",
+    is_history: bool = False,
+) -> None:
+    """Write a row. Without a stamp, the next reader reads the manifest again.
+
+    With `is_history`, the index is being built: it has no row of the task.
+    """
+    ended, text = int(row["status"] in ENDS), quick_json.dumps(row, is_compact=True)
+    news = repr([row.get(name) for name in _CHANGE_FIELDS])
+    if is_history and ended:
+        seq = 0  # it ended before anybody asked
+    else:
+        query = "SELECT news, seq FROM tasks WHERE task_id = ?"
+        old = connection.execute(query, (row["task_id"],)).fetchone()
+        seq = old[1] if old is not None and old[0] == news else _next_seq(connection)
+    connection.execute(
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq),
+    )
+    if not ended:
+        listed = (row["task_id"], quick_json.dumps(brief(row), is_compact=True), stamp)
+        connection.execute("INSERT OR REPLACE INTO brief VALUES (?, ?, ?)", listed)
+    elif not is_history:
+        connection.execute("DELETE FROM brief WHERE task_id = ?", (row["task_id"],))
+
+
+def _next_seq(connection: sqlite3.Connection) -> int:
+    seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0]) + 1
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
+    return seq
+
+
+def delete(connection: sqlite3.Connection, task_id: str) -> None:
+    """Delete the row of a task that is gone, and remember that for those who ask what changed."""
+    connection.execute("DELETE FROM brief WHERE task_id = ?", (task_id,))
+    if connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,)).rowcount == 0:
+        return
+    seq = _next_seq(connection)
+    connection.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", (task_id, seq))
+    oldest = connection.execute("SELECT seq FROM gone ORDER BY seq DESC LIMIT 1 OFFSET ?", (_GONE_KEPT,))
+    if (found := oldest.fetchone()) is not None:
+        connection.execute("DELETE FROM gone WHERE seq <= ?", found)
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'gone_from'", (str(found[0]),))
