@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files, paths
+from holdfast.errors import HoldfastError
+
 #: What marks the root of a project.
 _PROJECT_MARKS = (".git", ".holdfast")
 
 #: Directories in which agents may write, as far as this process has met them.
 _untrusted: set[str] = set()
+#: What the notes in the home say (`store.projects`), by path. A note never changes.
+_noted: dict[str, str] = {}
+_NOTES, _NAME_CHARS = "projects", 32
+_SYSTEM = "/usr/bin"
 
 
 def distrust(directory: str) -> None:
@@ -23,14 +30,17 @@ def distrust(directory: str) -> None:
 
 
 def search_path() -> str:
-    """PATH without directories in which an agent may write: relative ones, those of the project around the
-    current directory and of known projects, of virtual environments and of node packages."""
-    roots = {*_untrusted, *_surroundings()}
-    return os.pathsep.join(
+    """PATH without directories in which an agent may write: relative ones, those of the home, of the projects
+    of its tasks, of the project around the current directory and of others that this process has met, of
+    virtual environments and of node packages."""
+    roots = {*_untrusted, *_surroundings(), *_of_home()}
+    found = [
         entry
         for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)
         if os.path.isabs(entry) and not _belongs_to_project(entry, roots)
-    )
+    ]
+    # Never empty: that would mean the current directory.
+    return os.pathsep.join(found) or os.defpath
 
 
 def find(name: str) -> str | None:
@@ -49,21 +59,50 @@ def _belongs_to_project(entry: str, roots: set[str]) -> bool:
     return os.path.lexists(os.path.join(os.path.dirname(real), "pyvenv.cfg"))
 
 
-def _surroundings() -> set[str]:
-    """The current directory and the root of its project. One that contains the user's home directory is not
-    taken for a project: `~/.local/bin` would be lost."""
-    try:
-        here = os.path.realpath(os.getcwd())
-    except OSError:
-        return set()
+def roots_around(directory: str) -> set[str]:
+    """The directory, and those around it that are roots of projects."""
+    here = os.path.realpath(directory)
     found = {here}
     above = here
     while above != "/":
         if any(os.path.lexists(os.path.join(above, mark)) for mark in _PROJECT_MARKS):
             found.add(above)
         above = os.path.dirname(above)
+    return {root for root in found if _may_be_project(root)}
+
+
+def _may_be_project(root: str) -> bool:
+    """Not one that contains the user's home directory, or the programs of the system: `~/.local/bin` would be
+    lost."""
     user = os.path.realpath(os.path.expanduser("~"))
-    return {root for root in found if root != "/" and not _is_in(user, root)}
+    return root != "/" and not _is_in(user, root) and not _is_in(_SYSTEM, root)
+
+
+def _surroundings() -> set[str]:
+    try:
+        return roots_around(os.getcwd())
+    except OSError:
+        return set()
+
+
+def _of_home() -> set[str]:
+    """The home, and the projects of its tasks."""
+    try:
+        home = paths.chosen_home()
+        folder = os.path.join(home, _NOTES)
+        names = os.listdir(folder)
+    except (OSError, HoldfastError):
+        return set()
+    found = {home}
+    for path in (os.path.join(folder, name) for name in names if len(name) == _NAME_CHARS):
+        if path not in _noted:
+            try:
+                _noted[path] = os.fsdecode(files.read(path))
+            except OSError:
+                continue  # removed meanwhile
+        if os.path.isabs(_noted[path]) and _may_be_project(_noted[path]):
+            found.add(_noted[path])
+    return found
 
 
 def _is_in(path: str, root: str) -> bool:

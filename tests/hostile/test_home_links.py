@@ -11,7 +11,9 @@ from holdfast.store import directories
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
-FOLDERS = ("archive", "outbox", "admitted", "seals", "worktrees", "left-out", "scripted-agent", "sessions")
+FOLDERS = (
+    "archive", "outbox", "admitted", "seals", "worktrees", "left-out", "scripted-agent", "sessions", "projects",
+)  # fmt: skip
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 

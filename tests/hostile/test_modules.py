@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -51,12 +52,13 @@ def project(home: str, monkeypatch: pytest.MonkeyPatch) -> Project:
     return Project(os.path.dirname(home))
 
 
-def run(project: Project, *args: str) -> str:
+def run(project: Project, *args: str, pythonpath: str | None = None, by: tuple[str, ...] = (SCRIPT,)) -> str:
     """The console script in the project, with the project's sources in PYTHONPATH, as many people have it."""
+    given = os.path.join(project.repo.path, "src") if pythonpath is None else pythonpath
     done = subprocess.run(
-        [SCRIPT, *args],
+        [*by, *args],
         cwd=project.repo.path,
-        env={**os.environ, "PYTHONPATH": os.path.join(project.repo.path, "src")},
+        env={**os.environ, "PYTHONPATH": given},
         capture_output=True,
         text=True,
         timeout=60,
@@ -93,13 +95,60 @@ def test_agents_keep_the_variable(project: Project) -> None:
     assert "it is there" in run(project, "logs", "it")
 
 
+@pytest.mark.parametrize("pythonpath", [":/nowhere", "/nowhere:", "/nowhere::/elsewhere", "."])
+def test_an_empty_entry_is_the_current_directory(project: Project, pythonpath: str) -> None:
+    """`PYTHONPATH=/some/where:$PYTHONPATH` makes one, if the variable was not set."""
+    run(project, "run", "-q", "--id", "it", "--", "true", pythonpath=pythonpath)
+    run(project, "ls", pythonpath=pythonpath)
+    run(project, "down", pythonpath=pythonpath)
+    assert project.ran == ""
+
+
+def test_python_m_in_a_project(project: Project) -> None:
+    # What `python -m` itself imports is out of our hands.
+    os.unlink(os.path.join(project.repo.path, "re.py"))
+    for verb in (("run", "-q", "--id", "it", "--", "true"), ("ls",), ("down",)):
+        run(project, *verb, pythonpath="", by=(sys.executable, "-m", "holdfast"))
+    assert project.ran == ""
+
+
+def test_entries_beside_one_that_is_kept(project: Project) -> None:
+    """Not even installed packages come before Python's own library."""
+    root, source = os.path.dirname(project.repo.path), os.path.join(project.repo.path, "src")
+    installed = os.path.join(root, "lib", "site-packages")
+    shutil.copytree(source, installed)
+    ours = os.path.dirname(os.path.dirname(own_python.__file__))
+    for number, pythonpath in enumerate(
+        (f"{source}:{installed}", f"{source}:{ours}", f":{ours}:{installed}")
+    ):
+        run(project, "run", "-q", "--id", f"it{number}", "--", "true", pythonpath=pythonpath)
+        run(project, "submit", "--id", f"that{number}", "--", "true", pythonpath=pythonpath)
+        run(project, "wait", f"that{number}", pythonpath=pythonpath)
+        run(project, "down", pythonpath=pythonpath)
+        assert project.ran == "", pythonpath
+
+
 def test_a_package_that_only_pythonpath_has_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = os.path.dirname(os.path.dirname(own_python.__file__))
     for needed in (ours, "/nix/store/x/lib/python3.11/site-packages"):
         monkeypatch.setenv("PYTHONPATH", f"/project/src{os.pathsep}{needed}")
-        assert own_python.flags() == ["-P"]
+        line = own_python.command("holdfast.keeper", "--idle-exit")
+        assert line[1:] == ["-P", "-E", own_python.__file__, needed, "holdfast.keeper", "--idle-exit"]
+        assert own_python.module_of(line) == "holdfast.keeper"
     monkeypatch.setenv("PYTHONPATH", "/project/src")
-    assert own_python.flags() == ["-P", "-E"]
+    line = own_python.command("holdfast.keeper")
+    assert line[1:] == ["-P", "-E", "-m", "holdfast.keeper"]
+    assert own_python.module_of(line) == "holdfast.keeper"
+
+
+def test_packages_of_a_projects_environment_are_not_kept(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = os.path.join(os.path.dirname(home), "project", ".venv")
+    packages = os.path.join(environment, "lib", "python3.11", "site-packages")
+    os.makedirs(packages)
+    with open(os.path.join(environment, "pyvenv.cfg"), "w", encoding="utf-8"):
+        pass
+    monkeypatch.setenv("PYTHONPATH", packages)
+    assert packages not in own_python.command("holdfast.keeper")
 
 
 def test_every_process_of_ours_is_started_that_way() -> None:

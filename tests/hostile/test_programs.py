@@ -7,18 +7,22 @@ import os
 import stat
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 from holdfast import clock, ids, paths, program_search
 from holdfast.gates import script
+from holdfast.store import projects
+from holdfast.store.layout import Home
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, trust
 from tests.support.terminal import Terminal
+from tests.support.waiting import eventually
 
 PROGRAMS = (
     "tmux", "systemctl", "loginctl", "launchctl", "notify-send", "osascript", "bash", "sh", "env", "true",
-    "git", "gh", "bd", "ps", "bwrap", "claude", "codex",
+    "git", "gh", "bd", "ps", "bwrap", "claude", "codex", "systemd-inhibit", "cat", "tell-me",
 )  # fmt: skip
 
 
@@ -96,23 +100,103 @@ def test_attach_takes_no_planted_tmux(home: str, planted: Planted) -> None:
     assert planted.ran == []
 
 
-def test_a_notice_is_shown_by_no_planted_program(home: str, planted: Planted) -> None:
-    notice = {
-        "schema": "holdfast.notice/1", "id": ids.new_ulid(), "at": clock.iso_now(), "event": "completed",
-        "task_id": "x", "text": "x", "project_dir": planted.repo.path,
-        "rule": {"on": ["all"], "to": "desktop"}, "tries": 0, "next_at": None, "after": None, "error": None,
-    }  # fmt: skip
+def test_without_tmux_no_planted_one_is_run(home: str, planted: Planted) -> None:
+    """Neither by the whole PATH. An agent can leave a file in place of the socket."""
+    installed = _installed(home, "nothing")
+    with open(os.path.join(home, "tmux.sock"), "w", encoding="utf-8"):
+        pass
+    env = {"PATH": f"{planted.folder}:{installed}"}
+    holdfast("down", "--now", env=env, cwd=planted.repo.path)
+    holdfast("doctor", env=env, cwd=planted.repo.path)
+    assert planted.ran == []
+
+
+@pytest.mark.parametrize("folder", [".venv/bin", "tools"])
+def test_a_clean_room_is_tried_with_no_planted_program(home: str, folder: str) -> None:
+    """An agent in a sandbox can write to `.venv/bin`, and bubblewrap searches in PATH."""
+    planted = Planted(os.path.dirname(home), folder)
+    task = Task.start(
+        "--accept", "exit 0", "--", "/bin/sh", "-c", "date > b", project=planted.repo.path, env=planted.env
+    )
+    task.wait_for("completed", within_s=60)
+    assert planted.ran == []
+
+
+def test_no_program_of_the_project_of_another_task(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent of one task plants what holdfast would run for another, or for the home."""
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    planted = Planted(os.path.dirname(home), "tools")
     os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
     with open(paths.user_settings(), "w", encoding="utf-8") as file:
         file.write('[[notify]]\non = ["all"]\nto = "desktop"\n')
+    env = {"PATH": f"{planted.env['PATH']}:{_installed(home, 'notify-send')}"}
+    other = Repo(os.path.join(os.path.dirname(home), "other"))
+    other.write("a", "a\n")
+    other.commit("a")
+    # The project is a directory in the repository.
+    inside = os.path.join(planted.repo.path, "src")
+    holdfast("run", "-q", "--id", "first", "--", "/bin/true", cwd=inside, env=env)
+    words = ("--worktree", "--accept", "exit 0", "--", "/bin/sh", "-c", "date > b")
+    holdfast("run", "-q", "--id", "second", *words, cwd=other.path, env=env)
+    for verb in (("diff", "second"), ("show", "second"), ("doctor",), ("apply", "second"), ("rm", "second")):
+        for cwd in (other.path, "/"):
+            holdfast(*verb, cwd=cwd, env=env)
+    eventually(lambda: _notices(home) == [])
+    holdfast("down", "--now", cwd="/", env=env)
+    assert planted.ran == []
+
+
+def test_notes_of_projects(home: str) -> None:
+    """They are found by `program_search`, and those of removed directories are forgotten some day."""
+    here = Home(home)
+    for number in range(projects._MANY + 2):
+        folder = os.path.join(os.path.dirname(home), f"p{number}")
+        os.makedirs(folder)
+        projects.note(here, folder)
+        if number:
+            os.rmdir(folder)
+    assert len(os.listdir(here.projects)) <= 3
+    first = os.path.join(os.path.dirname(home), "p0")
+    assert {home, first} <= program_search._of_home()
+    projects.note(here, "/")
+    projects.note(here, os.path.expanduser("~"))
+    assert not {"/", os.path.expanduser("~")} & program_search._of_home()
+
+
+def _installed(home: str, name: str) -> str:
+    """A directory with a program of the user that does nothing."""
+    folder = os.path.join(os.path.dirname(home), "installed")
+    os.makedirs(folder)
+    os.symlink("/bin/true", os.path.join(folder, name))
+    return folder
+
+
+def _notices(home: str) -> list[str]:
+    return [name for name in os.listdir(os.path.join(home, "outbox")) if len(name) > 30]
+
+
+@pytest.mark.parametrize(
+    "rule", ['to = "desktop"', 'to = "command"\nargv = ["tell-me"]'], ids=["desktop", "command"]
+)
+def test_a_notice_is_shown_by_no_planted_program(home: str, planted: Planted, rule: str) -> None:
+    good = _installed(home, "tell-me")
+    os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
+    with open(paths.user_settings(), "w", encoding="utf-8") as file:
+        file.write(f'[[notify]]\non = ["all"]\n{rule}\n')
+    notice = {
+        "schema": "holdfast.notice/1", "id": ids.new_ulid(), "at": clock.iso_now(), "event": "completed",
+        "task_id": "x", "text": "x", "project_dir": planted.repo.path,
+        "rule": {"on": ["all"], **tomllib.loads(rule)},
+        "tries": 0, "next_at": None, "after": None, "error": None,
+    }  # fmt: skip
     path = os.path.join(home, "notice.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(notice, file)
     argv = [sys.executable, "-m", "holdfast.notify", path]
-    subprocess.run(
-        argv, env={**os.environ, **planted.env}, cwd="/", capture_output=True, timeout=60, check=False
-    )
+    env = {**os.environ, "PATH": f"{planted.env['PATH']}:{good}"}
+    subprocess.run(argv, env=env, cwd="/", capture_output=True, timeout=60, check=False)
     assert planted.ran == []
+    assert "desktop" in rule or not os.path.exists(path), "it was delivered by the user's own"
 
 
 def test_the_shell_of_a_gate_is_not_the_agents(home: str, planted: Planted) -> None:

@@ -210,7 +210,8 @@ def _bwrap() -> str | None:
         return None
     try:
         done = subprocess.run(
-            [path, "--dev-bind", "/", "/", "true"],
+            # Itself, and no program that it would have to search in PATH.
+            [path, "--dev-bind", "/", "/", "--", path, "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_PROBE_S,

@@ -16,7 +16,7 @@ from holdfast.model.fold import apply
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.store import admitted, atomic, audit, process, seals
+from holdfast.store import admitted, atomic, audit, process, projects, seals
 from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
 from holdfast.store.journal import encode_line
@@ -77,7 +77,8 @@ def create(
             if os.path.lexists(target.path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target.path)
             remove_tree(target.index_notes)
-            # Both first: the keeper and agents may look at the packet as soon as it is there.
+            # First: the keeper and agents may look at the packet as soon as it is there.
+            projects.note(home, spec.project_dir)
             admitted.admit(target, line)
             seals.begin(target.seals, line)
             failpoint("create.sealed")

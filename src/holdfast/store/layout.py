@@ -1,7 +1,7 @@
 """Paths of all files in a home, a packet and an attempt. Only this module knows their names.
 
-(Two exceptions: the recorder, which imports only the standard library, and the pure `model.manifest`, which
-names the interrupt file. Tests compare both with this module.)
+(Three exceptions: the recorder, which imports only the standard library, the pure `model.manifest`, which
+names the interrupt file, and `program_search`, which is below this module. Tests compare them with it.)
 
 The paths are f-strings: os.path.join takes ten times as long, and a keeper makes thousands of these objects.
 """
@@ -52,6 +52,7 @@ class Home:
         self.sessions = f"{path}/sessions"
         self.seals = f"{path}/seals"
         self.admitted = f"{path}/admitted"
+        self.projects = f"{path}/projects"
         self.scripted_agent = f"{path}/scripted-agent"
         self.worktrees = f"{path}/worktrees"
         self.workspaces = f"{path}/workspaces"
@@ -109,6 +110,10 @@ class Home:
     def schedule_admission(self, name: str) -> str:
         """The record that a command made the schedule. No task has such an id."""
         return f"{self.admitted}/.schedule-{name}"
+
+    def project_note(self, name: str) -> str:
+        """The note of a directory in which agents work."""
+        return f"{self.projects}/{name}"
 
     def session_lock(self, name: str) -> str:
         """The lock of an agent's session."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import subprocess
 
+from holdfast import program_search
 from holdfast.errors import NotPossible
 from holdfast.spawn import ATTEMPT_VARIABLES
 from holdfast.store import atomic
@@ -37,12 +38,19 @@ class TmuxError(NotPossible):
 
 def program() -> str | None:
     """The path of tmux; None if it is not installed."""
-    return programs.find("tmux")
+    return program_search.find("tmux")
+
+
+def _require() -> str:
+    path = program()
+    if path is None:
+        raise TmuxError("tmux is not installed")
+    return path
 
 
 def version() -> tuple[int, int] | None:
     """The version of the tmux in PATH; None for a development build (`next-3.5`), which is new enough."""
-    words = _checked(_run([program() or "tmux", "-V"], "-V", cwd="/"), "-V").split()
+    words = _checked(_run([_require(), "-V"], "-V", cwd="/"), "-V").split()
     numbers = words[-1].strip("abcdefghijklmnopqrstuvwxyz-").split(".")
     is_release = len(numbers) == 2 and all(map(str.isdigit, numbers))
     return (int(numbers[0]), int(numbers[1])) if is_release else None
@@ -122,7 +130,7 @@ class Server:
         atomic.forget(self.home.tmux_socket)
 
     def _argv(self) -> list[str]:
-        return [program() or "tmux", "-S", self.socket, "-f", os.devnull]
+        return [_require(), "-S", self.socket, "-f", os.devnull]
 
     def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
         return _run([*self._argv(), *words], words[0], cwd=self._cwd)

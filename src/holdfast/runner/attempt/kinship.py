@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import ids
+from holdfast import ids, own_python
 from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessIdentity
 from holdfast.store import atomic, process
@@ -95,9 +95,7 @@ class Kinship:
         """Whether `pid` was executed as a process of holdfast, too recently to have its lock."""
         if not process.name(pid).startswith(("python", os.path.basename(sys.executable)[:15], "holdfast")):
             return False
-        line = process.arguments(pid)
-        # After none, one or both of the options of `own_python`.
-        is_ours = any(line[at : at + 2] == ["-m", name] for at in (1, 2, 3) for name in _STARTED_AS)
+        is_ours = own_python.module_of(process.arguments(pid)) in _STARTED_AS
         return is_ours and process.age_s(start_time) < STARTING_S
 
 

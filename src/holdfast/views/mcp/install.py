@@ -78,7 +78,7 @@ def own_command() -> tuple[str, ...]:
     script = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "holdfast")
     if os.access(script, os.X_OK):
         return *home, script, "mcp"
-    return *home, os.path.abspath(sys.executable), *own_python.flags(), "-m", "holdfast", "mcp"
+    return *home, *own_python.command("holdfast", "mcp", python=os.path.abspath(sys.executable))
 
 
 def add(agent: str) -> Done:

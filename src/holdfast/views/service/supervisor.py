@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from holdfast import paths
+from holdfast import paths, program_search
 from holdfast.errors import NotPossible
 from holdfast.spawn import is_unit_of, start_command
 from holdfast.store import atomic
@@ -186,7 +186,7 @@ def _other_units(folder: str) -> list[str]:
 
 
 def _program(name: str) -> str:
-    return programs.find(name) or name
+    return program_search.find(name) or name
 
 
 def _user() -> str:
@@ -215,7 +215,7 @@ def _do(argv: list[str]) -> None:
 
 def _try(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
     try:
-        path = programs.find(argv[0])
+        path = program_search.find(argv[0])
         return programs.run([path, *argv[1:]], timeout_s=_TIMEOUT_S) if path is not None else None
     except (OSError, subprocess.TimeoutExpired):
         return None

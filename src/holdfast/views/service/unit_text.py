@@ -65,7 +65,7 @@ class Keeper(Record):
     @property
     def argv(self) -> list[str]:
         """The command."""
-        return [self.python, *own_python.flags(), "-m", "holdfast.keeper"]
+        return own_python.command("holdfast.keeper", python=self.python)
 
 
 def systemd(keeper: Keeper) -> str:
