@@ -2,13 +2,14 @@
 
 All commands run, even after one has failed. Those of the user run as they were written; those that a brief
 adds are screened. If all pass, they run once more on the tree of the task's start: commands that passed there
-as well prove nothing about the work, which is reported.
+as well prove nothing about the work, which is reported. A command that cannot start runs there too: if it
+could not start before the work either, it is no fault of the work.
 """
 
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError
-from holdfast.gates import command, room_commands, screen, script
+from holdfast.gates import cannot_start, command, room_commands, screen, script
 from holdfast.gates.base import Case, Check, in_scope
 from holdfast.model.acceptance import CHECK
 from holdfast.model.record import Record
@@ -25,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.gates.command import CommandResult
     from holdfast.gates.room_commands import Links, Setting
     from holdfast.model.spec import SandboxSpec
     from holdfast.store.layout import Packet
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from holdfast.workspace.project_tree import ProjectTree
 
 PROVES_NOTHING = "the acceptance commands passed before the work as well, so they prove nothing about it"
+_EITHER = "it could not start before the work either"
 _IN_PLACE = "the acceptance commands ran where the agent worked, with everything that it left there"
 #: How much of the failing commands' output goes back to the agent.
 _EVIDENCE_CHARS = 6000
@@ -87,6 +90,8 @@ class Result(Record):
     entries: tuple[str, ...] = ()
     #: By command: its status, as text.
     statuses: tuple[tuple[str, str], ...] = ()
+    #: Commands that could not start, for want of something that is no part of the work; and the reason.
+    unstarted: tuple[tuple[str, str], ...] = ()
 
 
 def commands_of(case: Case) -> tuple[Line, ...]:
@@ -157,10 +162,17 @@ def judge(judged: Judged, wanted: Wanted, *, artifact_at: str | None) -> Check:
     with clean_room.entered(judged.packet, judged.trees, judged.base, judged.tree) as room:
         result = _run_in(room, judged, wanted, project)
     earlier, remarks = Result(), tuple[str, ...]()
-    if not result.reasons and judged.tree != judged.base.base_tree:
+    if (not result.reasons or result.unstarted) and judged.tree != judged.base.base_tree:
+        again = wanted if not result.reasons else _only(wanted, result.unstarted)
         with clean_room.entered(judged.packet, judged.trees, judged.base, judged.base.base_tree) as room:
-            earlier = _run_in(room, judged, wanted, project)
-        remarks = () if earlier.reasons else (PROVES_NOTHING,)
+            earlier = _run_in(room, judged, again, project)
+        remarks = () if earlier.reasons or result.reasons else (PROVES_NOTHING,)
+    elif result.unstarted:
+        earlier = result  # nothing was changed
+    stuck = [reason for name, reason in result.unstarted if name in dict(earlier.unstarted)]
+    result = result.evolve(
+        reasons=tuple(f"{each} ({_EITHER})" if each in stuck else each for each in result.reasons)
+    )
     entries = [_with_earlier(entry, status) for entry, status in _paired(result, earlier)]
     where = "a clean checkout of the tree with the changes in scope"
     entries += [f"{remark}\n" for remark in remarks]
@@ -171,8 +183,15 @@ def judge(judged: Judged, wanted: Wanted, *, artifact_at: str | None) -> Check:
         reasons=result.reasons or remarks,
         is_warning=bool(remarks),
         passed_before=bool(remarks),
+        cannot_start=bool(stuck),
         evidence=result.evidence,
     )
+
+
+def _only(wanted: Wanted, unstarted: tuple[tuple[str, str], ...]) -> Wanted:
+    """Only the commands that could not start, after the setup; only the setup, if it could not."""
+    names = dict(unstarted)
+    return wanted.evolve(lines=tuple(line for line in wanted.lines if line.text in names))
 
 
 def _run_in(room: Room, judged: Judged, wanted: Wanted, project: ProjectTree) -> Result:
@@ -186,7 +205,7 @@ def _run_in(room: Room, judged: Judged, wanted: Wanted, project: ProjectTree) ->
             spec=wanted.sandbox,
             forbidden=wanted.forbidden,
         )
-    return run(wanted, setting, for_proposed=boxed)
+    return run(wanted, setting, for_proposed=boxed, project_dir=project.directory)
 
 
 def _paired(result: Result, earlier: Result) -> list[tuple[str, str]]:
@@ -261,10 +280,20 @@ def _byproducts(case: Case, tree_before: str | None) -> list[str]:
 # ── the commands ──
 
 
-def run(wanted: Wanted, setting: Setting, *, for_proposed: Setting | None = None) -> Result:
+def run(
+    wanted: Wanted, setting: Setting, *, for_proposed: Setting | None = None, project_dir: str = ""
+) -> Result:
     """Run the setup, and all commands if it succeeds. Those that an agent proposed may have a setting of
-    their own."""
+    their own. In the room of the project `project_dir`, note those that could not start."""
     reasons: list[str] = []
+    unstarted: list[tuple[str, str]] = []
+
+    def cannot(text: str, done: CommandResult, chosen: Setting) -> bool:
+        if not project_dir or done.exit_code not in cannot_start.STATUSES:
+            return False
+        probe, links = cannot_start.probe_in(chosen), wanted.links.names
+        return not cannot_start.misses_work(text, probe, links=links, project_dir=project_dir)
+
     entries: list[str] = []
     evidence: list[str] = []
     statuses: list[tuple[str, str]] = []
@@ -274,6 +303,7 @@ def run(wanted: Wanted, setting: Setting, *, for_proposed: Setting | None = None
         statuses.append((f"setup {text}", done.status))
         if done.failure:
             reasons.append(f"setup: {done.failure}")
+            unstarted += [(f"setup {text}", reasons[-1])] if cannot(text, done, setting) else []
             evidence.append(done.evidence)
             break
     for line in wanted.lines if not reasons else ():
@@ -290,11 +320,13 @@ def run(wanted: Wanted, setting: Setting, *, for_proposed: Setting | None = None
         statuses.append((line.text, done.status))
         if done.failure:
             reasons.append(done.failure)
+            unstarted += [(line.text, done.failure)] if cannot(line.text, done, chosen) else []
             evidence.append(done.evidence)
     return Result(
         reasons=tuple(reasons),
         entries=tuple(entries),
         statuses=tuple(statuses),
+        unstarted=tuple(unstarted),
         evidence="\n".join(evidence)[:_EVIDENCE_CHARS],
     )
 
