@@ -128,6 +128,10 @@ _GATE = of_fields(
         "changed": or_null(COUNT),
         "tree": {"type": "string", "description": "of a candidate: what is adopted if it is chosen"},
         "passed_before": {**FLAG, "description": "acceptance passed before the work as well"},
+        "cannot_start": {
+            **FLAG,
+            "description": "an acceptance command could not start, before the work neither",
+        },
         "attempt": {"type": "integer", "minimum": 1},
         "action": {"enum": ["interrupt", "warn", "file_issue"]},
         "timestamp": AT,
@@ -147,6 +151,7 @@ _GATE = of_fields(
         "changed",
         "tree",
         "passed_before",
+        "cannot_start",
     ),
 )
 _META = of_fields(
@@ -292,7 +297,7 @@ MANIFEST = of_fields(
         "status": STATUS,
         "status_reason": TEXT,
         "status_cause": {
-            "enum": ["", "failure", "down", "distrust", "budget", "timeout", "output"],
+            "enum": ["", "failure", "down", "distrust", "budget", "timeout", "output", "setup"],
             "description": "why it was stopped, where a program decides by it",
         },
         "status_updated_at": AT,

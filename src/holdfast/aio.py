@@ -10,7 +10,7 @@ import asyncio
 import threading
 
 import holdfast
-from holdfast.views.api import home, waiting
+from holdfast.views.api import home, waiting, work
 from holdfast.views.api.task import read_events
 from holdfast.views.facts.events import EventReader
 from holdfast.views.recovery import KeeperStarter
@@ -119,6 +119,35 @@ class Task:
     async def stop(self, reason: str = "", *, now: bool = False) -> None:
         """As `holdfast.Task.stop`."""
         await asyncio.to_thread(self.blocking.stop, reason, now=now)
+
+    async def apply(self, *, patch: bool = False) -> holdfast.Applied:
+        """As `holdfast.Task.apply`."""
+        return await asyncio.to_thread(self.blocking.apply, patch=patch)
+
+    async def pr(
+        self,
+        *,
+        draft: bool = False,
+        remote: str | None = None,
+        base: str | None = None,
+        yes: bool = False,
+        wait_s: float | None = None,
+    ) -> holdfast.PullRequest:
+        """As `holdfast.Task.pr`."""
+        cancelled = threading.Event()
+        try:
+            return await asyncio.to_thread(
+                work.pr,
+                self.blocking.packet,
+                draft=draft,
+                remote=remote,
+                base=base,
+                yes=yes,
+                wait_s=wait_s,
+                is_cancelled=cancelled.is_set,
+            )
+        finally:
+            cancelled.set()
 
 
 async def run(

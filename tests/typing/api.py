@@ -63,6 +63,15 @@ def deciding(task: holdfast.Task) -> None:
     task.approve()
     task.stop("not needed", now=True)
     task.stop(True)  # pyright: ignore[reportArgumentType]
+    assert_type(task.apply(), holdfast.Applied)
+    assert_type(task.apply(patch=True).commit, str | None)
+    pull = task.pr(draft=True, remote="origin", base="main", wait_s=600)
+    assert_type(pull, holdfast.PullRequest)
+    assert_type(pull.url, str | None)
+    assert_type([check.bucket for check in pull.checks or ()], list[str])
+    task.apply("patch")  # pyright: ignore[reportCallIssue]
+    task.pr(wait_s="10m")  # pyright: ignore[reportArgumentType]
+    pull.url = ""  # pyright: ignore[reportAttributeAccessIssue]
     try:
         task.wait(timeout_s=10).check()
     except NeedsPerson as error:
@@ -86,5 +95,7 @@ async def in_a_loop() -> None:
     assert_type(await holdfast.aio.wait([task, "other"], first=True), list[holdfast.TaskInfo])
     async for event in task.events(follow=True):
         assert_type(event, holdfast.Event)
+    assert_type(await task.apply(patch=True), holdfast.Applied)
+    assert_type(await task.pr(draft=True), holdfast.PullRequest)
     (await holdfast.aio.open("x")).stop()  # pyright: ignore[reportUnusedCoroutine]
     holdfast.aio.run("x", colour="red")  # pyright: ignore[reportCallIssue]

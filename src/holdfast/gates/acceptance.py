@@ -1,8 +1,9 @@
 """The acceptance gate: run the commands that prove the work, in a clean room, each with a time limit.
 
-The commands of the user run as they were written; those that a brief
-adds are screened. If all pass, they run once more on the tree of the task's start: commands that passed there
-as well prove nothing about the work, which is reported.
+The commands of the user run as they were written; those that a brief adds are screened. If all pass, they run
+once more on the tree of the task's start: commands that passed there as well prove nothing about the work,
+which is reported. A command that cannot start runs there too: if it could not start before the work either,
+it is no fault of the work.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.workspace.project_tree import ProjectTree
 
 PROVES_NOTHING = "the acceptance commands passed before the work as well, so they prove nothing about it"
+_EITHER = "it could not start before the work either"
 _IN_PLACE = "the acceptance commands ran where the agent worked, with everything that it left there"
 
 
@@ -77,10 +79,17 @@ def _check_in_room(case: Case, workspace: Workspace, acceptance: Acceptance) -> 
     with clean_room.entered(case.packet, trees, base, tree) as room:
         result = _run_in_room(case, room, project, acceptance)
     earlier, remarks = Result(), tuple[str, ...]()
-    if not result.reasons and tree != base.base_tree:
+    if (not result.reasons or result.unstarted) and tree != base.base_tree:
+        again = acceptance if not result.reasons else _only(acceptance, result.unstarted)
         with clean_room.entered(case.packet, trees, base, base.base_tree) as room:
-            earlier = _run_in_room(case, room, project, acceptance)
-        remarks = () if earlier.reasons else (PROVES_NOTHING,)
+            earlier = _run_in_room(case, room, project, again)
+        remarks = () if earlier.reasons or result.reasons else (PROVES_NOTHING,)
+    elif result.unstarted:
+        earlier = result  # nothing was changed
+    stuck = [reason for name, reason in result.unstarted if name in dict(earlier.unstarted)]
+    result = result.evolve(
+        reasons=tuple(f"{each} ({_EITHER})" if each in stuck else each for each in result.reasons)
+    )
     entries = [_with_earlier(entry, status) for entry, status in _paired(result, earlier)]
     where = "a clean checkout of the tree with the changes in scope"
     entries += [f"{remark}\n" for remark in remarks]
@@ -91,8 +100,15 @@ def _check_in_room(case: Case, workspace: Workspace, acceptance: Acceptance) -> 
         reasons=result.reasons or remarks,
         is_warning=bool(remarks),
         passed_before=bool(remarks),
+        cannot_start=bool(stuck),
         evidence=result.evidence,
     )
+
+
+def _only(acceptance: Acceptance, unstarted: tuple[tuple[str, str], ...]) -> Acceptance:
+    """Only the commands that could not start, after the setup; only the setup, if it could not."""
+    names = dict(unstarted)
+    return acceptance.evolve(commands=tuple(each for each in acceptance.commands if each.text in names))
 
 
 def _run_in_room(case: Case, room: Room, project: ProjectTree, acceptance: Acceptance) -> Result:
@@ -106,7 +122,7 @@ def _run_in_room(case: Case, room: Room, project: ProjectTree, acceptance: Accep
             spec=acceptance.sandbox,
             forbidden=acceptance.forbidden,
         )
-    return run(acceptance, setting, for_proposed=boxed)
+    return run(acceptance, setting, for_proposed=boxed, project_dir=project.directory)
 
 
 def _paired(result: Result, earlier: Result) -> list[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.gates import command, screen
+from holdfast.gates import cannot_start, command, screen
 from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.gates.command import CommandResult
     from holdfast.gates.room_commands import Links, Setting
     from holdfast.model.spec import SandboxSpec
 
@@ -54,12 +55,24 @@ class Result(Record):
     entries: tuple[str, ...] = ()
     #: By command: its status, as text.
     statuses: tuple[tuple[str, str], ...] = ()
+    #: Commands that could not start, for want of something that is no part of the work; and the reason.
+    unstarted: tuple[tuple[str, str], ...] = ()
 
 
-def run(acceptance: Acceptance, setting: Setting, *, for_proposed: Setting | None = None) -> Result:
+def run(
+    acceptance: Acceptance, setting: Setting, *, for_proposed: Setting | None = None, project_dir: str = ""
+) -> Result:
     """Run the setup, and all commands if it succeeds. Those that an agent proposed may have a setting of
-    their own."""
+    their own. In the room of the project `project_dir`, note those that could not start."""
+
+    def cannot(text: str, done: CommandResult, chosen: Setting) -> bool:
+        if not project_dir or done.exit_code not in cannot_start.STATUSES:
+            return False
+        probe, links = cannot_start.probe_in(chosen), acceptance.links.names
+        return not cannot_start.misses_work(text, probe, links=links, project_dir=project_dir)
+
     reasons: list[str] = []
+    unstarted: list[tuple[str, str]] = []
     entries: list[str] = []
     evidence: list[str] = []
     statuses: list[tuple[str, str]] = []
@@ -69,6 +82,7 @@ def run(acceptance: Acceptance, setting: Setting, *, for_proposed: Setting | Non
         statuses.append((f"setup {text}", done.status))
         if done.failure:
             reasons.append(f"setup: {done.failure}")
+            unstarted += [(f"setup {text}", reasons[-1])] if cannot(text, done, setting) else []
             evidence.append(done.evidence)
             break
     for each in acceptance.commands if not reasons else ():
@@ -85,10 +99,12 @@ def run(acceptance: Acceptance, setting: Setting, *, for_proposed: Setting | Non
         statuses.append((each.text, done.status))
         if done.failure:
             reasons.append(done.failure)
+            unstarted += [(each.text, done.failure)] if cannot(each.text, done, chosen) else []
             evidence.append(done.evidence)
     return Result(
         reasons=tuple(reasons),
         entries=tuple(entries),
         statuses=tuple(statuses),
+        unstarted=tuple(unstarted),
         evidence="\n".join(evidence)[:_EVIDENCE_CHARS],
     )

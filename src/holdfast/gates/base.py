@@ -35,6 +35,8 @@ class Check(Record):
     confirm: tuple[str, ...] = ()
     #: It passed before the work as well, so it proves nothing about it.
     passed_before: bool = False
+    #: A command could not start, neither after the work nor before it, so it says nothing about it.
+    cannot_start: bool = False
 
 
 class Case(Record):

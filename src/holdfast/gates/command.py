@@ -29,6 +29,8 @@ class CommandResult(Record):
     entry: str
     #: `exit code 1`, or that it timed out.
     status: str = ""
+    #: Null if it timed out.
+    exit_code: int | None = None
     #: The command and the first lines of its output.
     evidence: str = ""
 
@@ -62,6 +64,7 @@ def run(
         failure=failure,
         entry=_entry(command, done, output),
         status="timed out" if done.is_timeout else f"exit code {done.exit_code}",
+        exit_code=None if done.is_timeout else done.exit_code,
         evidence=_evidence(command, output),
     )
 

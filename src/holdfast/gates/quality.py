@@ -217,6 +217,8 @@ def _result(
     }
     if any(check.passed_before for check in checks):
         result["passed_before"] = True
+    if failed is not None and failed.cannot_start:
+        result["cannot_start"] = True
     if when == "before":
         result["uncommitted"] = uncommitted(case) if case.quality.clean_git else None
     if failed is not None:

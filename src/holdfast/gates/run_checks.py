@@ -100,6 +100,7 @@ def result_of(
         "changed": changed,
         **_judged_tree(case),
         **({"passed_before": True} if any(result.passed_before for result in results) else {}),
+        **({"cannot_start": True} if failed is not None and failed.cannot_start else {}),
         **conclusion.read(case.stage.role, case.report).to_json(),
         "confirm": [reason for result in shown for reason in result.confirm],
         "checks": [

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _PUNCTUATION = "();<>|&\n"
 _ENDS = (";", "&", "&&", "||", "|", "|&", "(", ")", "\n", ";;", "((", "))")
-_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox")
-_INTERPRETERS = (*_SHELLS, "python", "python3", "perl", "ruby", "node", "php", "source", ".", "eval")
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox")
+_INTERPRETERS = (*SHELLS, "python", "python3", "perl", "ruby", "node", "php", "source", ".", "eval")
 _FETCHERS = ("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat")
 #: Prefixes of a command, with the number of positional arguments that each takes itself.
 _PREFIXES = {
@@ -53,6 +53,12 @@ def objection(command: str, *, depth: int = 0) -> str | None:
     except ValueError as error:
         return f"it cannot be parsed: {error}"
     return _redirect_objection(words) or _pipe_objection(words) or _list_objection(words, command, depth)
+
+
+def simple_commands(command: str) -> list[list[str]]:
+    """The simple commands of a line, each without assignments and prefixes. Raises ValueError."""
+    bare = (_without_prefixes(simple) for simple in _simple_commands(_words(command)))
+    return [words for words in bare if words]
 
 
 def _list_objection(words: list[str], command: str, depth: int) -> str | None:
@@ -139,7 +145,7 @@ def _command_objection(words: list[str], command: str, depth: int) -> str | None
         return _git_objection(rest)
     if name in _INTERPRETERS and _SUBSTITUTED_FETCH.search(command):
         return "it runs code from the network"
-    if name in _SHELLS and "c" in letters and plain:
+    if name in SHELLS and "c" in letters and plain:
         return objection(plain[0], depth=depth + 1)
     if name == "eval":
         return objection(" ".join(rest), depth=depth + 1)

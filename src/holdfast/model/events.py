@@ -190,6 +190,8 @@ class GateJudged(Event):
     tree: str = ""
     #: The acceptance commands passed before the work as well, so they prove nothing about it.
     passed_before: bool = False
+    #: An acceptance command could not start, neither after the work nor before it: no fault of the work.
+    cannot_start: bool = False
 
 
 class CiLooked(Event):

@@ -58,6 +58,8 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
         task.answers.append(answer)
         task.new_answers.append(answer)
         _resumed(task, was_approval=task.interrupted.approval is not None)
+        if event.answer is None:
+            _judge_again(task)
     if task.interrupted is not None:
         task.asked_s += max(0.0, clock.parse_iso(at) - clock.parse_iso(task.interrupted.since))
     # The time in the queue before the run is not a part of it.
@@ -113,6 +115,14 @@ def _resumed(task: Task, *, was_approval: bool = False) -> None:
         }
 
 
+def _judge_again(task: Task) -> None:
+    """What an acceptance command missed counts as installed: the gate judges the same work again."""
+    for stage_state in task.stage_states.values():
+        judged = stage_state.gate_result
+        if judged is not None and judged.cannot_start:
+            stage_state.gate = None
+
+
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
     task.env_sha256 = event.env_sha256 or task.env_sha256
@@ -142,6 +152,8 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.active_s = task.asked_s = task.waited_s = 0.0
     task.run_started_at = None if event.is_queued else at
     task.answer = event.answer
+    if event.answer is None:
+        _judge_again(task)
     task.requests.setdefault(event.request, None)
     if event.sets_deadline:
         task.deadline_s = event.deadline_s
@@ -220,6 +232,8 @@ def _takeover_ended(task: Task, event: ev.TakeoverEnded, at: str) -> None:
     task.takeover_ended, task.takeover_ended_at = event, at
     # Also after a lost takeover: the agent must know that its session and files may have changed.
     task.handback = event
+    if event.how == "handed_back" and task.takeover is not None:
+        task.stage_state(task.takeover.stage).accepted = 0  # the agent goes on, whatever was judged
     # The move that follows a hand-back has the request: a record that was torn before it is applied again.
     if event.how == "kept":
         task.requests.setdefault(event.request, None)
@@ -409,7 +423,7 @@ def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     else:
         task.stages_done.pop(event.stage, None)  # by the checks of its pull request
     is_reader = not any(stage.name == event.stage and stage.writes for stage in task.spec.stages)
-    if is_reader and not event.passed and event.failed != "scope":
+    if is_reader and not event.passed and event.failed != "scope" and not event.cannot_start:
         # What the gate's commands changed must not be blamed on the next attempt.
         stage_state.workspace = None
     stage_state.chores_in_vain = 0

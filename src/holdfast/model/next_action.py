@@ -338,7 +338,7 @@ def _completed(facts: TaskFacts) -> NextAction:
 def _interrupted(facts: TaskFacts) -> NextAction:
     if facts.approval:
         return _filled("approve", facts, f"stage {facts.approval} waits for approval")
-    if facts.remedy:
+    if facts.remedy and facts.cause != Cause.SETUP:
         return _failed(facts)
     if facts.cause in _OF_LIMIT:
         return _filled(_OF_LIMIT[facts.cause], facts, "")
@@ -352,6 +352,7 @@ _OF_LIMIT: dict[str, str] = {
     Cause.BUDGET: "raise_budget",
     Cause.TIMEOUT: "raise_time",
     Cause.OUTPUT: "resume",
+    Cause.SETUP: "fix_setup",
 }
 
 #: What an interrupted task needs, in a word for lists, by the name of its next action.
@@ -390,7 +391,7 @@ def _running(action: NextAction, facts: TaskFacts) -> NextAction:
 
 
 def _failed(facts: TaskFacts) -> NextAction:
-    name = facts.remedy
+    name = "fix_setup" if facts.cause == Cause.SETUP else facts.remedy
     if name not in ACTIONS:
         name = "raise_time" if facts.status == Status.TIMEOUT else "read_log"
     # The reason is shown beside it everywhere; what the action means is not.

@@ -93,6 +93,8 @@ class Cause(Names):
     BUDGET = "budget"
     TIMEOUT = "timeout"
     OUTPUT = "output"
+    #: An acceptance command could not start, before the work neither: something is missing on this machine.
+    SETUP = "setup"
 
 
 #: Exit status of a command that waits for the task.

@@ -35,7 +35,7 @@ class Failure(Record):
     role: str = ""
     agent: str = ""
     #: As in model/outcome.py, or one of ours: `timeout`, `budget`, `preflight_failed`, `prepare_failed`,
-    #: `compose_failed`, `gate_broken`.
+    #: `compose_failed`, `gate_broken`, `cannot_start` (a command of the gate)
     outcome: str
     detail: str = ""
     exit_code: int | None = None
@@ -90,6 +90,7 @@ BY_OUTCOME: dict[str, FailureClass] = {
     "preflight_failed": _C.TOOLING,
     "compose_failed": _C.TOOLING,
     "gate_broken": _C.TOOLING,
+    "cannot_start": _C.TOOLING,
     "max_turns": _C.BUDGET,
     "max_budget": _C.BUDGET,
     "budget": _C.BUDGET,
@@ -205,6 +206,7 @@ _OF_SETUP = frozenset(
         "prepare_failed",
         "compose_failed",
         "gate_broken",
+        "cannot_start",
     }
 )
 _SETUP = (

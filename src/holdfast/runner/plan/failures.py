@@ -49,7 +49,7 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
             return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
         failure = Failure(
             stage=attempt.stage,
-            outcome="gate_broken" if result.failed == "gate_broken" else "success",
+            outcome=_outcome(result),
             detail=reasons,
             gate_failed=result.failed or "gate",
             gate_reasons=result.reasons,
@@ -57,8 +57,16 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
         return TriageFailure(number=attempt.number, failure=failure)
     if repair.is_allowed(task, result):
         return Decision(then=Then.REPAIR, status=Status.SPAWNING, reason=reason, burns=False)
+    if result.cannot_start:
+        return repair.ask_for_setup(task, reason)
     decision = Decision(then=Then.RETRY, status=Status.CRASHED, reason=reason)
     return _follow(task, attempt.triage, decision)
+
+
+def _outcome(result: ev.GateJudged) -> str:
+    if result.cannot_start:
+        return "cannot_start"
+    return "gate_broken" if result.failed == "gate_broken" else "success"
 
 
 def stop_without_calls(task: Task, facts: Facts) -> Step:

@@ -128,6 +128,8 @@ def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | Post
         return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
     if repair.is_allowed(task, result):
         return Decision(then=Then.REPAIR, status=Status.SPAWNING, reason=reason, burns=False)
+    if result.cannot_start:
+        return repair.ask_for_setup(task, reason)
     if result.failed == CHECK:
         return Decision(then=Then.END, status=Status.FAILED, reason=reason, cause=Cause.FAILURE)
     return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from holdfast.model import events as ev
 from holdfast.model.acceptance import CHECK, CI
 from holdfast.model.attempt import Attempt
-from holdfast.model.status import Status
+from holdfast.model.decision import Decision, Then
+from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan.moves import moved_event
 
@@ -38,6 +39,8 @@ def target(task: Task, judged: ev.GateJudged) -> str | None:
 
 def is_allowed(task: Task, judged: ev.GateJudged) -> bool:
     """Whether another repair may follow this judgement."""
+    if judged.cannot_start:  # no agent can install what is missing
+        return False
     return task.repairs.get(judged.stage, 0) < _limit(task) and target(task, judged) is not None
 
 
@@ -45,6 +48,15 @@ def _limit(task: Task) -> int:
     """How often the work of one stage may be sent back."""
     rules = task.spec.pipeline or task.spec.quality
     return rules.repair_times if rules is not None else 0
+
+
+def ask_for_setup(task: Task, reason: str) -> Decision:
+    """An acceptance command could not start, before the work neither: a person installs what is missing."""
+    question = (
+        f"{reason}; install what is missing, then 'holdfast resume {task.spec.task_id}' judges the same work "
+        "again, without a call of the agent"
+    )
+    return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=question, cause=Cause.SETUP)
 
 
 def after_gates(task: Task, attempts: list[Attempt]) -> tuple[ev.Event, ...]:
@@ -66,15 +78,18 @@ def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
     )
 
 
-def by_person(task: Task) -> tuple[ev.Event, ...]:
+def by_person(task: Task, *, message: str | None) -> tuple[ev.Event, ...]:
     """A person lets a task go on whose acceptance failed.
 
-    The stage that can repair it continues, not the stage that found it.
+    The stage that can repair it continues, not the stage that found it. If a command could not start, and
+    there is no message for an agent, the same work is judged again.
     """
     for stage in task.due:
         state = task.stage_state(stage.name)
         judged = state.gate_result
         if judged is None or judged.passed or state.repair is not None:
+            continue
+        if judged.cannot_start and message is None:
             continue
         if target(task, judged) not in (None, judged.stage):
             return _planned(task, judged, number=0)

@@ -128,8 +128,9 @@ def _resume(task: Task, request: Request) -> tuple[ev.Event, ...]:
             f"it waits for approval of {task.interrupted.approval}; answer with 'holdfast approve' or "
             "'holdfast reject'"
         )
-    onward = _continue(task, request, reason=f"resumed by {request.by}", answer=_text(request, "message"))
-    return (*repair.by_person(task), onward)
+    message = _text(request, "message")
+    onward = _continue(task, request, reason=f"resumed by {request.by}", answer=message)
+    return (*repair.by_person(task, message=message), onward)
 
 
 def _continue(task: Task, request: Request, *, reason: str, answer: str | None) -> ev.TaskMoved:
@@ -216,9 +217,10 @@ def _handback(task: Task, request: Request) -> tuple[ev.Event, ...]:
     )
     if keeps:
         return (end,)
-    onward = _continue(task, request, reason=f"handed back by {request.by}", answer=_text(request, "message"))
+    message = _text(request, "message")
+    onward = _continue(task, request, reason=f"handed back by {request.by}", answer=message)
     # A record that was torn after its first event is completed.
-    return (*repair.by_person(task), *(() if ended is not None else (end,)), onward)
+    return (*repair.by_person(task, message=message), *(() if ended is not None else (end,)), onward)
 
 
 def _taken_over_text(taken: ev.TakeoverStarted) -> str:
@@ -266,10 +268,10 @@ def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
         )
     if not isinstance(request.args.get("env"), dict):
         raise RequestRefused("the request has no environment (env), and the task's own is deleted at its end")
-    deadline_s = _deadline(request)
+    deadline_s, message = _deadline(request), _text(request, "message")
     # Before the run: a record that was torn in between is applied again as a whole.
     return (
-        *(repair.by_person(task) if from_stage is None else ()),
+        *(repair.by_person(task, message=message) if from_stage is None else ()),
         ev.RunOpened(
             run=task.run + 1,
             request=request.id,
@@ -277,7 +279,7 @@ def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
             deadline_s=deadline_s[0] if deadline_s else None,
             sets_deadline=deadline_s is not None,
             permissions=_permissions(request),
-            answer=_text(request, "message"),
+            answer=message,
             is_queued=task.spec.queue is not None,
             resets=request.args.get("reset") is True,
         ),

@@ -191,6 +191,7 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
             changed=_count(result.get("changed")),
             tree=str(result.get("tree") or ""),
             passed_before=result.get("passed_before") is True,
+            cannot_start=result.get("cannot_start") is True,
             warnings=tuple(ledger.redact(str(warning)) for warning in result.get("warnings", ())),
             evidence=ledger.redact(str(result.get("evidence") or ""))[:_EVIDENCE_CHARS],
         )

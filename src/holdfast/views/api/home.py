@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 spawn.is_guest = True
 
 
-class HoldfastWarning(UserWarning):
-    """What the command line would print as a warning."""
-
-
 def run(
     prompt: str | None = None,
     *,
@@ -162,4 +158,4 @@ def _id(task: Task | TaskInfo | str) -> str:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text.removeprefix("warning: "), HoldfastWarning, stacklevel=4)
+    warnings.warn(text.removeprefix("warning: "), values.HoldfastWarning, stacklevel=4)

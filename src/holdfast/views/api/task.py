@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from holdfast.views.api.values import Event, Log, Summary, TaskInfo
+    from holdfast.views.api.values import Applied, Event, Log, PullRequest, Summary, TaskInfo
     from holdfast.views.facts.diff import Diff
 
 #: Between two looks at a journal that is followed.
@@ -156,6 +156,38 @@ class Task:
         if now:
             args["now"] = True
         requests.stop(self.packet, args)
+
+    # ── its work ──
+
+    def apply(self, *, patch: bool = False) -> Applied:
+        """Merge the work in its worktree into the project, as `holdfast apply`; with `patch`, change the
+        files and commit nothing.
+
+        Raises NotPossible if it has not ended, works in place, has nothing to apply, or on a conflict;
+        nothing is changed then. Raises LockHeld while another task writes in the project.
+        """
+        from holdfast.views.api import work
+
+        return work.apply(self.packet, patch=patch)
+
+    def pr(
+        self,
+        *,
+        draft: bool = False,
+        remote: str | None = None,
+        base: str | None = None,
+        yes: bool = False,
+        wait_s: float | None = None,
+    ) -> PullRequest:
+        """Push its work and open or update a pull request, as `holdfast pr`. With `wait_s`, wait for the
+        checks, at most so long.
+
+        Without `draft`, it must be completed, with no objection. `yes`: push even if settings of the
+        repository changed. Raises NotPossible, also if checks are still pending, and LockHeld.
+        """
+        from holdfast.views.api import work
+
+        return work.pr(self.packet, draft=draft, remote=remote, base=base, yes=yes, wait_s=wait_s)
 
     def _ask(self, verb: str, **texts: str) -> None:
         args = {name: text for name, text in texts.items() if text}

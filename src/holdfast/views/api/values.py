@@ -1,4 +1,4 @@
-"""The values that the Python API returns. All are frozen."""
+"""The values that the Python API returns, all frozen; and its warning."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FAILURES = {1: TaskFailed, 4: NeedsPerson, 5: Abandoned}
+
+
+class HoldfastWarning(UserWarning):
+    """What the command line would print as a warning."""
 
 
 class TaskInfo(Record):
@@ -95,6 +99,53 @@ class Summary(Record):
     text: str
     left_out_bytes: int
     path: str
+
+
+class Applied(Record):
+    """Work that was merged into the project."""
+
+    #: `merge` or `patch`.
+    how: str
+    #: The directory, its branch and the new commit; null with a patch.
+    into: str
+    branch: str | None
+    commit: str | None
+    paths: tuple[str, ...]
+    #: Files outside the scope, which were not applied.
+    left_out: tuple[str, ...]
+    #: Submodules that are at another commit now; `git submodule update` updates their files.
+    submodules: tuple[str, ...]
+    #: The commits were squashed, because some changed files outside the scope.
+    squashed: bool
+    #: Everything was in the project already.
+    was_there: bool
+
+
+class PullRequestCheck(Record):
+    """One check of a pull request."""
+
+    name: str
+    #: `pass`, `fail`, `cancel`, `pending` or `skipping`.
+    bucket: str
+    link: str
+
+
+class PullRequest(Record):
+    """Work that was pushed, and its pull request."""
+
+    #: Null if gh is not installed; then open one with this title and text.
+    url: str | None
+    is_new: bool
+    title: str
+    body: str
+    branch: str
+    commit: str
+    remote: str
+    paths: tuple[str, ...]
+    #: Files outside the scope, which were not pushed.
+    left_out: tuple[str, ...]
+    #: Null if they were not waited for.
+    checks: tuple[PullRequestCheck, ...] | None = None
 
 
 class Change(Record):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from _thread import allocate_lock
 
 from holdfast.model.record import Record
 from holdfast.store import atomic
@@ -84,20 +85,23 @@ class Session:
     """A time in which calls share their directories: making one costs more than starting git.
 
     A session is as long as one command or one chore; between sessions there are no directories. Sessions may
-    be nested. To be used in a `with` statement, also for a single call.
+    be nested, and those of several threads share the directories. To be used in a `with` statement, also for
+    a single call.
     """
 
+    _lock = allocate_lock()
     _depth = 0
     _made: ClassVar[dict[tuple[str | None, ...], str]] = {}
 
     def __enter__(self) -> Session:
-        Session._depth += 1
+        with Session._lock:
+            Session._depth += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        Session._depth -= 1
-        if not Session._depth:
-            while Session._made:
+        with Session._lock:
+            Session._depth -= 1
+            while Session._made and not Session._depth:
                 remove_tree(Session._made.popitem()[1])
 
     def variables(self, target: Target, settings: Settings) -> dict[str, str]:
@@ -106,9 +110,10 @@ class Session:
             _config(target, settings), settings.exclude, settings.attributes, settings.user_attributes
         )  # fmt: skip
         key = (target.objects, target.common_dir, *content)
-        path = Session._made.get(key)
-        if path is None:
-            path = Session._made[key] = _filled(target, content)
+        with Session._lock:
+            path = Session._made.get(key)
+            if path is None:
+                path = Session._made[key] = _filled(target, content)
         if target.common_dir is None:
             return {"GIT_DIR": path}
         return {"GIT_DIR": target.git_dir or target.common_dir, "GIT_COMMON_DIR": path}

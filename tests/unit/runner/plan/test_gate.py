@@ -19,6 +19,7 @@ from holdfast.runner.plan.step import (
     PassPlainGate,
     PostNotice,
     ReleaseWorkspace,
+    SaveContext,
     Step,
     TakeWorkspace,
     TriageFailure,
@@ -214,6 +215,34 @@ def test_checks_of_the_repository_that_fail_are_announced_and_left_to_a_person(
     story.task.spec = story.task.spec.evolve(interrupt_off=("quality",))
     reason += " (not asking: interrupt_off has quality)"
     assert next_step(story, cleaned(1, refusals_announced={1})) == moving("completing", "failed", reason)
+
+
+@pytest.mark.req("GAT-10")
+@pytest.mark.parametrize("pipeline", [PIPELINE.evolve(repair_times=2), None], ids=["pipeline", "plain"])
+def test_a_command_that_cannot_start_is_not_repaired_and_judged_again_when_a_person_resumes(
+    pipeline: PipelineSpec | None,
+) -> None:
+    quality = None if pipeline is not None else QualitySpec(accept=("tool",), repair_times=2)
+    story = completing(IMPL, pipeline=pipeline, quality=quality)
+    refusal = judged("impl", failed="acceptance", reasons=("`tool`: 127",)).evolve(cannot_start=True)
+    story.tell(refusal)
+    known = cleaned(1, refusals_announced={1})
+    if pipeline is not None:
+        step = next_step(story, known)
+        assert isinstance(step, TriageFailure)
+        assert step.failure.outcome == "cannot_start"
+        story.tell(triaged("impl", failure_class="tooling").evolve(outcome="cannot_start"))
+    step = next_step(story, known)
+    assert isinstance(step, SaveContext)
+    assert step.interrupt.cause == "setup"
+    assert step.interrupt.reason.startswith(("acceptance failed: `tool`: 127", "the gate of impl"))
+    state = story.move("interrupted", interrupt=step.interrupt.question).task.stage_state("impl")
+    assert not state.awaits_gate
+    story.move("spawning")
+    assert state.awaits_gate
+    story.tell(refusal).move("running").move("completing").move("interrupted", interrupt="?")
+    story.move("spawning", answer="do without it")
+    assert not state.awaits_gate
 
 
 # ── parallel stages ──

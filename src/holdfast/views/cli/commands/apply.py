@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from holdfast import paths
-from holdfast.errors import HoldfastError, NotPossible
 from holdfast.model import concerns
-from holdfast.model.status import ENDS, Status
-from holdfast.packet import asker, load
-from holdfast.store import index
-from holdfast.store.layout import Home, Packet
+from holdfast.packet import load
+from holdfast.store.layout import Home
+from holdfast.views import delivery
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import out
-from holdfast.views.requests import send_request
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from holdfast.workspace.worktrees.apply import Applied
 
 COMMAND = Command(
     name="apply",
@@ -43,22 +38,9 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Apply, and print what was merged."""
     from holdfast.workspace.snapshots.changes import few
-    from holdfast.workspace.worktrees.apply import apply
 
     packet = load.find(Home(paths.home()), values["task"])
-    asker.check(asker.find(), packet, "apply")
-    manifest = load.read_manifest(packet)
-    state = manifest["status"]
-    if state not in ENDS and state != Status.INTERRUPTED:
-        raise NotPossible(
-            f"{packet.task_id} has not ended: it is {state}",
-            hint=f"'holdfast wait {packet.task_id}' waits for it, 'holdfast stop {packet.task_id}' stops it",
-        )
-    # A command line is not a commit title: it is long and may contain anything.
-    goal = manifest.get("task_name") if manifest.get("agent") == "command" else manifest.get("goal")
-    is_recorded = bool(manifest.get("applied"))
-    applied = apply(packet, goal=goal or "", as_patch=values["patch"], is_recorded=is_recorded)
-    _record(packet, applied)
+    applied = delivery.apply(packet, as_patch=values["patch"], warn=lambda text: out.talk(f"warning: {text}"))
     if values["json"]:
         out.data({"schema": "holdfast.apply/1", "task_id": packet.task_id, **applied.to_json()})
         return 0
@@ -76,21 +58,6 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"'git submodule update --recursive {which}' updates {few(applied.submodules)}")
     if applied.left_out:
         out.talk(f"left out (outside the scope): {few(applied.left_out)}")
-    if manifest.get("concerns"):
-        out.talk(f"warning: there are objections: {concerns.all_as_text(manifest['concerns'])}")
+    if objections := load.read_manifest(packet).get("concerns"):
+        out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     return 0
-
-
-def _record(packet: Packet, applied: Applied) -> None:
-    """Let the task's runner record it. A failure is only a warning: the files are changed."""
-    args = {
-        "how": applied.how,
-        "branch": applied.branch,
-        "commit": applied.commit,
-        "files": len(applied.paths),
-    }
-    try:
-        send_request(packet, "applied", args)
-        index.update(packet.home, load.read_manifest(packet))
-    except (HoldfastError, OSError) as error:
-        out.talk(f"warning: the task does not show yet that it was applied: {error}")

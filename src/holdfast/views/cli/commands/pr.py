@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast import clock, paths
-from holdfast.errors import CommandNotFound, NotPossible, UsageError
-from holdfast.model.status import ENDS, Status, exit_status
-from holdfast.packet import asker, load
+from holdfast import paths
+from holdfast.errors import UsageError
+from holdfast.model.status import exit_status
+from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views import option_values
+from holdfast.views import delivery, option_values
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts
@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
     from holdfast.forge.gh import Check, Forge
     from holdfast.store.layout import Packet
+    from holdfast.views.delivery import Published
     from holdfast.workspace.worktrees.push import Pushed
-
-#: Time between two looks at the checks: first short, then longer.
-_MIN_S, _MAX_S = 1.0, 30.0
-#: How long a pull request may have no checks before that counts as having none.
-_NO_CHECKS_S = 60.0
 
 COMMAND = Command(
     name="pr",
@@ -67,37 +63,31 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Push, open or update, and wait if asked to."""
-    from holdfast.forge import text
-    from holdfast.forge.gh import FAILED, Forge
-    from holdfast.forge.publish import open_or_update
-    from holdfast.workspace.worktrees import push
+    from holdfast.forge.gh import FAILED
 
     wait_s = option_values.duration(values["wait"], "--wait", "30m")
     retries = option_values.whole_number(values["retry"], "--retry") or 0
     if values["retry"] and wait_s is None:
         raise UsageError("--retry needs --wait", hint="for example --wait 30m --retry 2")
     packet = load.find(Home(paths.home()), values["task"])
-    asker.check(asker.find(), packet, "pr")
     while True:
-        manifest = load.read_manifest(packet)
-        _check_state(packet, manifest, draft=values["draft"])
-        title = text.title(packet, manifest)
-        pushed = push.push(packet, goal=title, remote=values["remote"], is_confirmed=values["yes"])
-        body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
-        forge = Forge(manifest["project_dir"], pushed.repository)
-        try:
-            url, is_new = open_or_update(
-                forge, pushed.branch, base=values["base"], title=title, body=body, draft=values["draft"]
-            )
-        except CommandNotFound as error:
+        published = delivery.publish(
+            packet,
+            draft=values["draft"],
+            remote=values["remote"],
+            base=values["base"],
+            is_confirmed=values["yes"],
+        )
+        pushed, url, is_new = published.pushed, published.url, published.is_new
+        if url is None:
             if values["json"]:
                 _print_json(packet, pushed, None, is_new=False, checks=None)
             else:
-                _print_by_hand(pushed, values["base"], title=title, body=body, why=str(error))
+                _print_by_hand(published, values["base"])
             return 0
         if not values["json"]:
             _print_opened(pushed, url, is_new=is_new)
-        checks = None if wait_s is None else _wait(forge, url, wait_s, commit=pushed.commit)
+        checks = None if wait_s is None else delivery.wait_for_checks(published, wait_s, say=out.talk)
         failed = [check for check in checks or () if check.bucket in FAILED]
         if not failed or not retries:
             if values["json"]:
@@ -105,7 +95,7 @@ def run(values: dict[str, Any]) -> int:
             return 0 if checks is None else _conclude(packet, checks, failed)
         retries -= 1
         _print_failed(failed)
-        if status := _send_back(packet, forge, failed):
+        if status := _send_back(packet, published.forge, failed):
             return status
 
 
@@ -117,28 +107,9 @@ def _print_opened(pushed: Pushed, url: str, *, is_new: bool) -> None:
     print(url, flush=True)
 
 
-def _check_state(packet: Packet, manifest: dict[str, Any], *, draft: bool) -> None:
-    """Raises NotPossible for work that is not finished, or that its own reviewers object to."""
-    state = manifest["status"]
-    if state not in ENDS and state != Status.INTERRUPTED:
-        raise NotPossible(
-            f"{packet.task_id} has not ended: it is {state}",
-            hint=f"'holdfast wait {packet.task_id}' waits for it, 'holdfast stop {packet.task_id}' stops it",
-        )
-    if draft:
-        return
-    if state != Status.COMPLETED:
-        raise NotPossible(f"{packet.task_id} is {state}", hint="--draft opens a draft of it")
-    if manifest.get("concerns"):
-        first = manifest["concerns"][0]
-        raise NotPossible(
-            f"{packet.task_id} has objections: {first['stage']}: {first['text']}",
-            hint=f"'holdfast show {packet.task_id} --findings' shows them; --draft opens a draft",
-        )
-
-
-def _print_by_hand(pushed: Pushed, base: str | None, *, title: str, body: str, why: str) -> None:
-    out.talk(f"pushed {pushed.branch} to {pushed.url}; {why}")
+def _print_by_hand(published: Published, base: str | None) -> None:
+    pushed = published.pushed
+    out.talk(f"pushed {pushed.branch} to {pushed.url}; {published.problem}")
     owner = pushed.repository
     if owner:
         host, name = ("github.com", owner) if owner.count("/") == 1 else owner.split("/", 1)
@@ -148,7 +119,7 @@ def _print_by_hand(pushed: Pushed, base: str | None, *, title: str, body: str, w
         into = f" into {base}" if base else ""
         out.talk(f"open a pull request of {pushed.branch}{into} with this title and text,")
     out.talk("or install gh (https://cli.github.com), log in with 'gh auth login', and run this again:")
-    print(f"{title}\n\n{body}", end="", flush=True)
+    print(f"{published.title}\n\n{published.body}", end="", flush=True)
 
 
 def _print_json(
@@ -161,33 +132,6 @@ def _print_json(
 
 
 # ── checks ──
-
-
-def _wait(forge: Forge, url: str, limit_s: float, *, commit: str) -> list[Check]:
-    """The checks of the pull request once none is pending. Raises NotPossible after the time limit."""
-    import select
-
-    from holdfast.forge.gh import PENDING
-
-    begun = clock.mono()
-    told, pause_s = "", _MIN_S
-    while True:
-        checks = forge.checks(url) if forge.view(url).shows_checks_of(commit) else []
-        pending = [check.name for check in checks if check.bucket in PENDING]
-        waited_s = clock.mono() - begun
-        if not pending and (checks or waited_s >= min(limit_s, _NO_CHECKS_S)):
-            return checks
-        if waited_s >= limit_s:
-            raise NotPossible(
-                f"checks are pending after {clock.duration_text(limit_s)}: {', '.join(pending)}",
-                hint="run it again with a longer --wait",
-            )
-        now = f"waits for {', '.join(pending) or 'checks'}"
-        if now != told:
-            out.talk(now)
-            told = now
-        select.select([], [], [], min(pause_s, max(0.05, limit_s - waited_s)))
-        pause_s = min(pause_s * 1.5, _MAX_S)
 
 
 def _conclude(packet: Packet, checks: list[Check], failed: list[Check]) -> int:
