@@ -75,7 +75,10 @@ def test_what_the_agent_left_outside_the_tree_does_not_count() -> None:
     assert "acceptance" in task.manifest()["status_reason"]
     assert len(task.events("repair.planned")) == 2
     assert not os.path.exists(task.path("done", f"{STAGE}.done"))
-    assert "- next_action: **fix_contract**" in task.read("outputs", "_summary.md").decode()
+    assert "- next_action: **fix_work**" in task.read("outputs", "_summary.md").decode()
+    shown = holdfast("show", "t1").stdout
+    assert "holdfast diff t1" in shown
+    assert "holdfast retry t1 -m 'WHAT TO FIX'   go on, with a message to the agent" in shown
 
 
 def test_the_recommended_command_sends_it_back_again() -> None:

@@ -49,7 +49,8 @@ def test_a_killed_command_is_run_again_and_knows_it(home: str) -> None:
     script = 'echo "count $HOLDFAST_RESUME_COUNT"; [ "$HOLDFAST_RESUME_COUNT" = 1 ] || kill -KILL $$'
     task = Task.shell(script)
     manifest = task.wait_for("completed")
-    assert task.log().splitlines() == ["count 0", "--- attempt 2 (again) ---", "count 1"]
+    marks = ["--- attempt 1 ended: crashed: killed by signal 9 ---", "--- attempt 2 (again) ---"]
+    assert task.log().splitlines() == ["count 0", *marks, "count 1"]
     assert [event["mode"] for event in task.events("attempt.opened")] == ["fresh", "again"]
     argv = [task.json(path, "argv.json")["argv"] for path in task.attempts()]
     assert argv == [["sh", "-c", script]] * 2

@@ -104,8 +104,9 @@ def test_later_attempts_append_to_the_log(home: str) -> None:
         "0.1s",
     )
     task.wait_for("completed")
-    marks = ["--- attempt 2 (again) ---", "--- attempt 3 (again) ---"]
-    assert task.log().splitlines() == ["run 0", marks[0], "run 1", marks[1], "run 2"]
+    ended = "--- attempt {} ended: crashed: killed by signal 9 ---"
+    marks = [ended.format(1), "--- attempt 2 (again) ---"], [ended.format(2), "--- attempt 3 (again) ---"]
+    assert task.log().splitlines() == ["run 0", *marks[0], "run 1", *marks[1], "run 2"]
     texts = [task.read(path, "stdout.log") for path in task.attempts()]
     assert texts == [b"run 0\n", b"run 1\n", b"run 2\n"]
 

@@ -128,9 +128,14 @@ def test_a_budget_per_day_holds_the_queue(home: str) -> None:
     second = loops.submit("--", "sh", "-c", working())
     up()
     first.wait_for("completed")
-    why = "$2.00 of $1.50 per day are spent (budget_per_day)"
+    why = "$2.00 of $1.50 per day are spent (budget_per_day in your settings)"
     eventually(lambda: why in " ".join(holdfast("queue", "ls").stderr.split()), what="the queue says why")
     assert second.status() == "queued"
+    assert "budget   $2.00 of $1.50 spent today" in holdfast("status").stdout
+    resumed = " ".join(holdfast("queue", "resume").stderr.split())
+    assert "no task is started before midnight: $2.00 of $1.50 spent today" in resumed
+    waited = holdfast("wait", second.id, "--timeout", "0.1s")
+    assert "it stays queued; 'holdfast show" in " ".join(waited.stderr.split())
     loops.settings("budget_per_day = 5\n")
     second.wait_for("completed")
 

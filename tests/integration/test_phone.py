@@ -183,7 +183,7 @@ def test_notify_test_publishes_and_shows_no_secret(server: Ntfy, monkeypatch: py
     done = holdfast("notify", "test")
     assert (done.returncode, done.stdout.split()[0]) == (0, "ok"), done.stdout
     (message,) = server.of("secret-topic")
-    assert message["message"] == "holdfast: holdfast notify test is a test: it works"
+    assert message["message"] == "holdfast: this is a test: it works"
     for words in (("config", "show"), ("config", "show", "--json"), ("status", "--json")):
         assert TOKEN not in holdfast(*words).stdout
 

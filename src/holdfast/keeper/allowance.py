@@ -39,7 +39,7 @@ def over_budget(spent: Mapping[str, float], limit_usd: float | None) -> str:
     used = spent.get(HOME, 0.0)
     if limit_usd is None or used < limit_usd:
         return ""
-    return f"no task is started before midnight: {_of(used, limit_usd)} (budget_per_day)"
+    return f"no task is started before midnight: {_of(used, limit_usd)} (budget_per_day in your settings)"
 
 
 def closed_pools(
@@ -54,9 +54,8 @@ def closed_pools(
     for pool, limit_usd in budgets.items():
         used = spent.get(pool, 0.0)
         if used >= limit_usd:
-            closed[pool] = (
-                f"the pool {pool} starts nothing before midnight: {_of(used, limit_usd)} (pool_budgets)"
-            )
+            why = f"{_of(used, limit_usd)} (pool_budgets in your settings)"
+            closed[pool] = f"the pool {pool} starts nothing before midnight: {why}"
     return closed
 
 

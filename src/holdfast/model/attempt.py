@@ -24,6 +24,8 @@ class Attempt(Execution):
         self.resume_count = opened.resume_count
         #: Its number for people: chores do not count.
         self.ordinal = opened.attempt
+        #: Number and end of the stage's attempt before, if that failed.
+        self.failed_before: tuple[int, ev.AttemptEnded] | None = None
         #: What people answered since the attempt before.
         self.answered: tuple[Answer, ...] = ()
         #: Whether the decision on its end has been journalled.

@@ -281,6 +281,9 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
         task.current = []
     task.current = [other for other in task.current if other.stage != event.stage] + [attempt]
     stage_state = task.stage_states.setdefault(event.stage, StageState(event.stage, event.agent))
+    before = stage_state.attempt
+    if before is not None and before.ended is not None and not before.has_succeeded:
+        attempt.failed_before = before.ordinal, before.ended
     stage_state.attempt = attempt
     stage_state.needs_fresh_session = False
     # A program may choose the id of a new session itself; the id of the old session does not apply to it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.model import concerns
 from holdfast.model.permissions import Denial
 from holdfast.model.record import Record
-from holdfast.model.status import ENDS, Cause, Status
+from holdfast.model.status import ENDS, INTERRUPTED_BY, Cause, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,6 +154,11 @@ ACTIONS: dict[str, Action] = {
             Step(command="{again} -m 'WHAT IS MISSING'", does="go on, with a message to the agent"),
         ),
     ),
+    "fix_work": Action(
+        means="Its acceptance commands refuse the work.",
+        steps=(_DIFF, Step(command="{again} -m 'WHAT TO FIX'", does="go on, with a message to the agent")),
+        otherwise=(_LOG,),
+    ),
     "install_tool": Action(
         means="A program is missing, or rejects how it is called.",
         steps=(
@@ -266,8 +271,8 @@ def for_manifest(
             cause=cause,
             agent=manifest.get("agent") or "",
             login=login,
-            remedy=_remedy(status, cause, failure or {}),
-            question=interrupt.get("reason") or reason,
+            remedy=_remedy(manifest, cause, failure or {}),
+            question=question_in(interrupt.get("reason") or reason, interrupt.get("asked_by") or ""),
             approval=interrupt.get("approval") or "",
             wake_at=manifest.get("wake_at"),
             is_past_deadline=bool(manifest.get("is_past_deadline")),
@@ -299,18 +304,28 @@ def _cause(manifest: dict[str, Any], failure: dict[str, Any]) -> str:
     return legacy.cause_of(manifest, failure)
 
 
-def _remedy(status: str, cause: str, failure: dict[str, Any]) -> str:
-    """What last_failure.json recommends, if a failure stopped the task."""
+def _remedy(manifest: dict[str, Any], cause: str, failure: dict[str, Any]) -> str:
+    """What last_failure.json recommends, if a failure stopped the task; a plain run has no such file."""
+    status = manifest["status"]
     action: dict[str, Any] = failure.get("next_action") or {}
     is_current = status in (Status.FAILED, Status.TIMEOUT) or cause == Cause.FAILURE
     if is_current and action.get("name"):
         return action["name"]
+    stages: list[dict[str, Any]] = manifest.get("stages") or []
+    if status == Status.FAILED and manifest.get("accept") and stages and stages[0].get("gate") == "failed":
+        return "fix_work"
     return "read_log" if status == Status.ABANDONED else ""
 
 
 def is_question(manifest: dict[str, Any]) -> bool:
     """Whether an interrupted task asks something. One that `holdfast down` interrupted can just go on."""
     return _cause(manifest, {}) != Cause.DOWN
+
+
+def question_in(reason: str, asked_by: str) -> str:
+    """The question in the reason of an interrupt; empty if a person interrupted the task without a message.
+    `asked_by` is as in `Answer`."""
+    return "" if asked_by != "agent" and reason.startswith(INTERRUPTED_BY) else reason
 
 
 def hint(steps: Iterable[Step]) -> str:

@@ -26,8 +26,8 @@ def plain(line: str) -> str:
 
 
 def separators(execution: Execution, *, has_stages: bool) -> list[str]:
-    """The separator lines before the output of an attempt or chore: what people were asked and answered
-    before it, and what it is."""
+    """The separator lines before the output of an attempt or chore: how the attempt before it failed, or
+    what people were asked and answered since, and what it is."""
     if not isinstance(execution, Attempt):
         return [f"--- holdfast step ({execution.stage}, {execution.kind}) ---"]
     stage = f"{execution.stage}, " if has_stages else ""
@@ -35,6 +35,10 @@ def separators(execution: Execution, *, has_stages: bool) -> list[str]:
     for each in execution.answered:
         answer = f": {_one_line(each.answer)}" if each.answer else ", no message"
         lines += [f"--- interrupted: {_one_line(each.question)} ---", f"--- {each.how}{answer} ---"]
+    if execution.failed_before is not None and not lines:
+        number, ended = execution.failed_before
+        why = _one_line(f"{ended.outcome.replace('_', ' ')}: {ended.detail}").rstrip(": ")
+        lines.append(f"--- attempt {number} ended: {why} ---")
     return [*lines, f"--- attempt {execution.ordinal} ({stage}{execution.mode}) ---"]
 
 

@@ -78,6 +78,8 @@ PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
 
 #: The command of Cause.DOWN, for texts.
 DOWN_COMMAND = "holdfast down --now"
+#: The reason of an interrupt without a message starts with this.
+INTERRUPTED_BY = "interrupted by "
 
 
 class Cause(Names):

@@ -56,7 +56,6 @@ _EVENT_TEXTS = {
     "killed": "was stopped",
     "quality_gate": "did not pass a gate",
     "waiting": "waits for a limit",
-    "test": "is a test",
 }
 
 
@@ -64,7 +63,9 @@ def message(event: dict[str, Any]) -> str:
     """The text of a notice: which task, what happened, why."""
     why = f": {event['reason']}" if event.get("reason") else ""
     if event["event"] == "home_interrupt":
-        return f"holdfast: all tasks wait for a person{why}"
+        return f"holdfast: the queue is stopped{why}"
+    if event["event"] == "test":
+        return f"holdfast: this is a test{why}"
     if event["event"] == "queue_empty":
         return f"holdfast: the queue is empty{why}"
     if event["event"] == "interrupted" and event.get("cause") == Cause.DOWN:

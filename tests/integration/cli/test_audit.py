@@ -150,3 +150,22 @@ def test_a_row_is_a_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["TIME", "BY", "TASK", "WHAT"]
     assert lines[-1].endswith("error: running → failed: exit status 3")
+
+
+def test_a_long_id_does_not_break_every_row_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "ada")
+    Task.shell("exit 3", "--id", "it").wait_for("failed")
+    Task.shell("true", "--id", "20260131-check-the-documentation-abcd").wait_for("completed")
+    lines = holdfast("audit", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    of_it = [line for line in lines if "  it  " in line]
+    assert len(of_it) == len(entries("it"))
+    assert of_it[-1].endswith("error: running → failed: exit status 3")
+
+
+def test_people_are_told_apart_from_our_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "ada")
+    Task.shell("true", "--id", "it").wait_for("completed")
+    assert [entry["operation"] for entry in entries("--people")] == ["task.created"]
+    (_, line) = holdfast("audit", "--people").stdout.splitlines()
+    assert " it    task.created: " in line

@@ -69,7 +69,14 @@ class TestShow:
         user = user_file("max_retries = 3\n")
         done = holdfast("config", "show", cwd=workspace())
         line = next(line for line in done.stdout.splitlines() if line.startswith("max_retries"))
-        assert line.split() == ["max_retries", "3", "user", user]
+        assert line.split() == ["max_retries", "3", "user"]
+        assert done.stdout.splitlines()[-1].split() == ["user", user]
+
+    def test_a_long_path_does_not_break_the_table(self) -> None:
+        user_file("max_retries = 3\n")
+        lines = holdfast("config", "show", cwd=workspace(), env={"COLUMNS": "80"}).stdout.splitlines()
+        assert lines[0].split() == ["SETTING", "VALUE", "FROM"]
+        assert [line for line in lines if line.startswith(" ")] == []
 
     def test_path_names_both_files_and_whether_they_are_there(self) -> None:
         user = user_file("")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -82,7 +84,7 @@ def test_acceptance_that_proves_nothing_is_seen(command: str, passed_before: boo
     assert (f"[{told}]" in holdfast("ls").stdout) is passed_before
     (row,) = json.loads(holdfast("report", "--json").stdout)["ended"]
     assert row["accepted"] == (told if passed_before else "accepted")
-    (accepted,) = rows(holdfast("show", "it").stdout, "accepted")[:1]
+    (accepted,) = rows(holdfast("show", "it").stdout, "accept")[:1]
     assert accepted.startswith("1 command, passed, but" if passed_before else "1 command, passed (")
     assert holdfast("wait", "it").returncode == 0  # many tests pass before a change and after it
 
@@ -179,6 +181,18 @@ def test_resume_without_an_answer_says_so() -> None:
     task.wait_for("interrupted")
     assert "no answer" not in holdfast("resume", "other").stderr
     task.wait_for("completed")
+
+
+def test_an_answer_can_be_piped() -> None:
+    task = asking("it")
+    argv = [sys.executable, "-m", "holdfast", "resume", "it", "-m", "-"]
+    empty = subprocess.run(argv, input=" \n", capture_output=True, text=True, timeout=30, check=False)
+    assert (empty.returncode, "the message is empty" in empty.stderr) == (2, True)
+    done = subprocess.run(
+        argv, input="No,\nkeep it.\n", capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, "no answer" in done.stderr) == (0, False)
+    assert task.wait_for("completed")["answers"][0]["answer"] == "No,\nkeep it."
 
 
 @pytest.mark.parametrize(("keys", "answer"), [("Yes.\r", "Yes."), ("\r", ""), ("\x04", None)])

@@ -105,7 +105,8 @@ def test_on_a_terminal_a_line_says_where_the_next_attempt_begins() -> None:
     assert terminal.text == "start 0\r\n--- attempt 2 ---\r\nstart 1\r\n"
     terminal = Terminal("logs", task.id)
     assert terminal.finish() == 0
-    assert terminal.text == "start 0\r\n--- attempt 2 (again) ---\r\nstart 1\r\n"
+    ended = "--- attempt 1 ended: crashed: killed by signal 9 ---"
+    assert terminal.text == f"start 0\r\n{ended}\r\n--- attempt 2 (again) ---\r\nstart 1\r\n"
 
 
 @pytest.mark.req("OUT-11")
@@ -204,3 +205,14 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     script = f"{sys.executable} -m holdfast logs {task.id} | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30, check=False)
     assert (done.stdout, done.stderr) == ("1\n0\n", "")
+
+
+def test_the_log_of_a_task_that_did_not_complete_ends_with_the_reason() -> None:
+    scenario = Scenario().say("working").crash(exit=3)
+    task = Task.play(scenario, "--id", "it", "--max-retries", "1", "--base-interval", "0.05s")
+    task.wait_for("abandoned")
+    done = holdfast("logs", "it")
+    assert "--- attempt 1 ended: crashed: exit status 3 without a result ---" in done.stdout.splitlines()
+    assert done.stderr.startswith("it abandoned: its one retry is used up; the last failure: crashed: exit ")
+    done = holdfast("logs", "it", "--raw")
+    assert done.stderr == ""

@@ -22,7 +22,8 @@ def test_a_failed_task_runs_again_with_the_environment_of_now() -> None:
     assert (done.returncode, done.stdout) == (0, "")
     manifest = task.wait_for("completed")
     assert manifest["run"] == 2
-    assert task.log().splitlines() == ["value one", "--- attempt 2 (again) ---", "value two"]
+    ended = "--- attempt 1 ended: failed: exit status 1 ---"
+    assert task.log().splitlines() == ["value one", ended, "--- attempt 2 (again) ---", "value two"]
     assert os.path.exists(task.path("runs", "1", "_task.done"))
 
 

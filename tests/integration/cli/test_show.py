@@ -83,7 +83,7 @@ def test_an_ended_task_shows_why_and_what_to_do() -> None:
     task.wait_for("failed")
     shown = fields(holdfast("show", "it").stdout)
     assert shown["state"] == ["failed: exit status 7"]
-    assert shown["exit"] == ["exit code 7"]
+    assert shown["exit"] == ["code 7"]
     assert re.fullmatch(r"1  001-command_run  failed after \d+\.\ds: exit status 7", shown["attempts"][1])
     assert re.search(r"\(took \d+\.\ds\)", shown["ended"][0])
     assert "holdfast retry it" in shown["next"][1]
@@ -98,6 +98,18 @@ def test_an_interrupted_task_shows_the_question_and_how_to_answer() -> None:
     shown = fields(holdfast("show", "it").stdout)
     assert shown["question"] == ["which database?"]
     assert shown["next"][0].startswith("holdfast resume it -m 'ANSWER'")
+    task.stop()
+
+
+def test_who_interrupts_a_task_without_a_message_asks_nothing() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    assert task.ask("interrupt").returncode == 0
+    task.wait_for("interrupted")
+    shown = fields(holdfast("show", "it").stdout)
+    assert "question" not in shown
+    assert shown["stopped"][0].startswith("interrupted by ")
+    assert shown["next"][0].split("   ")[0] == "holdfast resume it"
     task.stop()
 
 
@@ -171,7 +183,9 @@ def test_what_outlived_a_successful_agent_is_told_by_run_and_show() -> None:
     (shown,) = fields(holdfast("show", "it").stdout)["left over"]
     assert shown.startswith(f"{pid} cat go")
     assert not shown.endswith("(gone)")
-    assert f"kill {pid}   kill what it left running" in fields(holdfast("show", "it").stdout)["next"]
+    steps = fields(holdfast("show", "it").stdout)["next"]
+    assert [f"kill {pid}", "kill what it left running"] in [re.split(" {3,}", step) for step in steps]
+    assert len({step.rindex("   ") for step in steps}) == 1, "what the commands do is a column"
     with open(os.path.join(workspace(), "go"), "w", encoding="ascii"):
         pass
     eventually(

@@ -50,7 +50,7 @@ def test_the_text_has_the_reason() -> None:
     assert rules.message(event) == "holdfast: fix needs a person: which branch?"
     assert rules.message({"event": "completed", "task_id": "fix", "reason": ""}) == "holdfast: fix is done"
     assert rules.message({"event": "home_interrupt", "reason": "stop"}) == (
-        "holdfast: all tasks wait for a person: stop"
+        "holdfast: the queue is stopped: stop"
     )
 
 

@@ -173,7 +173,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         agent=attempt.agent if attempt is not None else task.spec.agent,
         login=login,
         remedy=_remedy(task),
-        question=interrupted.question if interrupted is not None else "",
+        question="" if interrupted is None else next_action.question_in(interrupted.question, task.asked_by),
         approval=(interrupted.approval if interrupted is not None else None) or "",
         wake_at=task.waiting.wake_at if task.waiting is not None else None,
         is_past_deadline=task.is_past_deadline,
@@ -193,10 +193,17 @@ def _cumulative(budget: Any, *before: Any) -> Any:
 def _remedy(task: Task) -> str:
     """The name of the action that helps against the failure that stopped the task; empty if none did."""
     failure_class = _open_class(task)
+    if failure_class == FailureClass.CONTRACT_VIOLATION and task.last_failure is None and _has_accept(task):
+        return "fix_work"
     if failure_class not in tuple(FailureClass):
         return "read_log" if failure_class else ""
     missing = task.last_failure.missing_program if task.last_failure is not None else ""
     return remedy(FailureClass(failure_class), _outcome(task), missing_program=missing)[0]
+
+
+def _has_accept(task: Task) -> bool:
+    """Whether it is a plain run with commands that accept its work."""
+    return task.spec.quality is not None and bool(task.spec.quality.accept)
 
 
 def _open_class(task: Task) -> str:

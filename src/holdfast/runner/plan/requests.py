@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model import events as ev
 from holdfast.model.permissions import PROFILES
 from holdfast.model.request import REQUESTS, Request, rules
-from holdfast.model.status import Cause, Status
+from holdfast.model.status import INTERRUPTED_BY, Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import repair
 from holdfast.runner.plan.facts import Facts, PendingRequest
@@ -50,7 +50,7 @@ def _apply(task: Task, facts: Facts, pending: PendingRequest, request: Request) 
         raise RequestRefused(f"no such request: {request.verb} (one of {', '.join(REQUESTS)})")
     if request.verb == "interrupt" and not task.stoppable:
         _check_interrupt(task)
-        reason = _reason(request, f"interrupted by {request.by}")
+        reason = _reason(request, f"{INTERRUPTED_BY}{request.by}")
         step = ask(task, facts, reason, cause=_cause(request), request=request.id)
         if not isinstance(step, Interrupt):
             return step
@@ -88,7 +88,7 @@ def _stop_reason(task: Task) -> str:
 
 def _interrupt(task: Task, request: Request) -> tuple[ev.Event, ...]:
     _check_interrupt(task)
-    return _intend(task, request, "interrupt", _reason(request, f"interrupted by {request.by}"))
+    return _intend(task, request, "interrupt", _reason(request, f"{INTERRUPTED_BY}{request.by}"))
 
 
 def _check_interrupt(task: Task) -> None:

@@ -7,8 +7,8 @@ from holdfast.store import audit
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import out, terminal, wrapped_table
-from holdfast.views.text import describe
+from holdfast.views.cli.show import out, terminal
+from holdfast.views.text import describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 _TIME, _SHORT_TIME = "%Y-%m-%d %H:%M:%S", "%m-%d %H:%M:%S"
 #: A narrower terminal gets the short time.
 _WIDE = 100
+#: On such a terminal a longer id does not widen its column: what happened follows it.
+_ID_CHARS = 14
+#: Who is no person.
+_OURS = ("keeper", "runner", "holdfast")
 
 COMMAND = Command(
     name="audit",
     summary="Show who did what to which task, and when.",
     description="Created and removed tasks, requests and state changes, from audit.jsonl in the home.",
     examples=(
-        "holdfast audit --since 24h",
+        "holdfast audit --since 24h --people",
         "holdfast audit 20260131-fix",
         "holdfast audit --operation request. --json",
     ),
@@ -35,6 +39,10 @@ COMMAND = Command(
         Option(
             flags=("--operation",), dest="operation", metavar="NAME",
             help="Only this operation, or a family such as 'request.'.",
+        ),
+        Option(
+            flags=("--people",), dest="people", kind="flag",
+            help="Only what people and agents did, not the keeper and runners.",
         ),
         JSON.evolve(help="Print JSON, one line per entry."),
     ),
@@ -52,6 +60,8 @@ def run(values: dict[str, Any]) -> int:
         since=None if since_s is None else clock.now() - since_s,
         operation=values["operation"],
     )
+    if values["people"]:
+        rows = (row for row in rows if row.get("by") not in _OURS)
     if values["json"]:
         for row in rows:
             out.data(row)
@@ -60,9 +70,27 @@ def run(values: dict[str, Any]) -> int:
     if not entries:
         out.talk("no entries")
         return 0
-    time = _TIME if (terminal.width() or _WIDE) >= _WIDE else _SHORT_TIME
-    wrapped_table.show(("TIME", "BY", "TASK", "WHAT"), [_cells(row, time) for row in entries])
+    is_wide = (terminal.width() or _WIDE) >= _WIDE
+    time = _TIME if is_wide else _SHORT_TIME
+    table = [("TIME", "BY", "TASK", "WHAT"), *(_cells(row, time) for row in entries)]
+    displayed = [tuple(map(fit_text.as_displayed, row)) for row in table]
+    _print(displayed, longest_id=None if is_wide else _ID_CHARS)
     return 0
+
+
+def _print(rows: list[tuple[str, ...]], *, longest_id: int | None) -> None:
+    """Print a row as one line where it fits; what does not fit continues below the task."""
+    at, by, task, _ = (max(map(fit_text.cell_width, column)) for column in zip(*rows, strict=True))
+    task = min(task, longest_id or task)
+    for row in rows:
+        start = f"{_padded(row[0], at)}  {_padded(row[1], by)}  "
+        text = f"{_padded(row[2], task)}  {row[3]}"
+        for line in fit_text.wrap(text, terminal.width(), first=start, rest=" " * (at + by + 4)):
+            print(line)
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * max(0, width - fit_text.cell_width(cell))
 
 
 def _task_id(home: Home, text: str | None) -> str | None:
@@ -81,11 +109,12 @@ def _task_id(home: Home, text: str | None) -> str | None:
 
 
 def _cells(row: dict[str, Any], time: str) -> tuple[str, ...]:
-    """Few columns, so that a row is one line at 80: a move says what it is, and only trouble has a level."""
+    """Few columns, so that a row is one line at 80: a move says what it is, and only trouble has a level.
+    The queue's own entries have the number of the iteration."""
     move = describe.transition(row.get("old"), row.get("new"), row.get("reason"))
     iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
     operation, level = str(row.get("operation") or ""), str(row.get("level") or "")
-    parts = ["" if operation == "task.moved" and move else operation, iteration, move]
+    parts = [move] if operation == "task.moved" and move else [operation, iteration, move]
     what = ": ".join(part for part in parts if part) + describe.answer(row)
     return (
         clock.local(str(row.get("at", "")), time),

@@ -49,15 +49,20 @@ def run(values: dict[str, Any]) -> int:
         }
         out.data({"schema": "holdfast.config/1", "settings": origins})
         return 0
+    files = _files(project)
     wrapped_table.show(
         ("SETTING", "VALUE", "FROM"),
-        [(name, _text(setting.value), _origin(setting)) for name, setting in settled.items()],
+        [(name, _text(setting.value), _origin(setting, files)) for name, setting in settled.items()],
     )
+    used = {setting.source for setting in settled.values()}
+    for owner, path in files.items():
+        if owner in used:
+            out.fact(owner, path, at=9)
     return 0
 
 
 def _path(project: str, *, as_json: bool) -> int:
-    files = {"project": paths.project_settings(project), "user": paths.user_settings()}
+    files = _files(project)
     if as_json:
         rows = [{"of": owner, "path": path, "exists": os.path.exists(path)} for owner, path in files.items()]
         out.data({"schema": "holdfast.config-path/1", "files": rows})
@@ -65,6 +70,10 @@ def _path(project: str, *, as_json: bool) -> int:
     for owner, path in files.items():
         out.fact(owner, path + ("" if os.path.exists(path) else "  (not found)"), at=9)
     return 0
+
+
+def _files(project: str) -> dict[str, str]:
+    return {"project": paths.project_settings(project), "user": paths.user_settings()}
 
 
 def _text(value: Any) -> str:
@@ -82,5 +91,8 @@ def _item_text(item: Any) -> str:
     return f"{','.join(item['on'])}→{item['to']}" if isinstance(item, dict) else str(item)  # pyright: ignore
 
 
-def _origin(setting: settings.Setting) -> str:
+def _origin(setting: settings.Setting, files: dict[str, str]) -> str:
+    """The source; the files are named once, below the table, because their paths make rows too wide."""
+    if setting.where == files.get(setting.source):
+        return setting.source
     return f"{setting.source} {setting.where}".rstrip()

@@ -8,7 +8,7 @@ from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, terminal
 from holdfast.views.facts import digest
 from holdfast.views.text import fit_text
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="digest",
-    summary="Show what changed since the last digest.",
-    description="For scripts, and for agents that orchestrate tasks: the tasks that changed since a cursor, "
-    "the number of tasks in each state, and the next cursor. At most 4 KB; the next digest has the rest "
-    "('left_out' counts it). Without --since, or with an unknown cursor, the digest is full: all live tasks "
-    "and the most recently ended ones, or all tasks that TASK and --label select.",
+    summary="Show what changed since an earlier digest.",
+    description="For scripts, and for agents that orchestrate tasks ('report' is for people): the tasks that "
+    "changed since a cursor, the number of tasks in each state, and the next cursor. At most 4 KB; the next "
+    "digest has the rest ('left_out' counts it). Without --since, or with an unknown cursor, the digest is "
+    "full: all live tasks and the most recently ended ones, or all tasks that TASK and --label select.",
     examples=(
         "holdfast digest --json",
         "holdfast digest --since 3f2a9c1be07d.42 --json",
@@ -62,6 +62,8 @@ def run(values: dict[str, Any]) -> int:
     note = f" ({found['note']})" if "note" in found else ""
     print(f"{counts}{left}{note}")
     print(f"cursor {found['cursor']}")
+    if values["since"] is None and terminal.is_terminal():
+        out.talk(f"'holdfast digest --since {found['cursor']}' shows what changes from now on")
     return 0
 
 

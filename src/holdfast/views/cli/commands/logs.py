@@ -74,17 +74,20 @@ def run(values: dict[str, Any]) -> int:
         if values["follow"]:
             loop.follow_one(packet, view, until=_until(only), stays=True)
         elif not is_raw:
-            _tell_question(packet)
+            _tell_state(packet)
     finally:
         view.close()
     return 0
 
 
-def _tell_question(packet: Packet) -> None:
-    """Say what the task waits for: its log has the question only once it is answered."""
+def _tell_state(packet: Packet) -> None:
+    """Say what the task waits for, or why it did not complete: its log has neither."""
     manifest = load.read_manifest(packet)
     if manifest["status"] == Status.INTERRUPTED:
         out.talk(describe.interruption(manifest))
+    elif manifest["status"] in ENDS and manifest["status"] != Status.COMPLETED:
+        reason = manifest["status_reason"]
+        out.talk(f"{packet.task_id} {manifest['status']}" + (f": {reason}" if reason else ""))
 
 
 def _until(only: AttemptDir | None) -> Any:

@@ -27,7 +27,12 @@ COMMAND = Command(
     examples=("holdfast resume 20260131-fix -m 'use the test database'", "holdfast resume --all"),
     arguments=(targets.TASKS.evolve(completes="parked-task"),),
     options=(
-        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Answer for the agent."),
+        Option(
+            flags=("-m", "--message"),
+            dest="message",
+            metavar="TEXT",
+            help="Answer for the agent (- reads stdin).",
+        ),
         targets.GOING_NO_WAIT,
         targets.everything("interrupted tasks, without those that wait for approval"),
         targets.STATE,
@@ -39,6 +44,8 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Send the requests."""
+    if values["message"] == "-":
+        values = {**values, "message": sys.stdin.read().strip()}
     if values["message"] is not None and not values["message"].strip():
         raise UsageError("-m: the message is empty", hint="give an answer, or leave out -m")
     chosen = targets.choose(

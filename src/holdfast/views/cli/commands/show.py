@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Width of the column with names.
 _AT = 10
+#: Further indentation of a wrapped line, in sections of several rows.
+_HANGING: dict[str, int] = {"attempts": 4, "repairs": 2, "next": 2}
 
 COMMAND = Command(
     name="show",
@@ -74,7 +76,7 @@ def run(values: dict[str, Any]) -> int:
             fit_text.as_displayed(text),
             columns,
             first=f"{name:{_AT}}",
-            rest=" " * _AT,
+            rest=" " * (_AT + _HANGING.get(section, 0)),
             is_quoted=section == "output",
         )
         if name == "state":

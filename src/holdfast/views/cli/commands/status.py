@@ -39,7 +39,7 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data(facts)
         return 0
-    keeper, seed = facts["keeper"], facts["seed"]
+    keeper = facts["keeper"]
     if keeper:
         keeper_state = f"process {keeper['pid']}"
     elif home_status.is_starting(home):
@@ -50,7 +50,6 @@ def run(values: dict[str, Any]) -> int:
         _print(alert["kind"] or alert["level"], alert["text"])
     _print("home", home.path)
     _print("keeper", keeper_state)
-    _print("seed", f"process {seed['pid']}" if seed else "not running")
     _print("tasks", _counts(facts["counts"]) or "none")
     _print("slots", f"{facts['slots']['used']} of {facts['slots']['count']} used by the queue")
     for row in facts["running"][:_RUNNING]:
@@ -59,6 +58,10 @@ def run(values: dict[str, Any]) -> int:
         _print("running", f"and {len(facts['running']) - _RUNNING} more; 'holdfast ls' lists them")
     if facts["queue"] is not None:
         _print("queue", _queue_line(facts["queue"]))
+        from holdfast.views.facts import day_budget  # most homes have no queue
+
+        if budget := day_budget.as_text(home):
+            _print("budget", budget)
     if facts["outbox"]["pending"] or facts["outbox"]["given_up"]:
         _print("notices", f"{facts['outbox']['pending']} pending, {facts['outbox']['given_up']} given up")
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import NotFound, Unanswered, UsageError
-from holdfast.model.status import exit_status, has_concerns
+from holdfast.model.status import Status, exit_status, has_concerns
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views import option_values
@@ -108,7 +108,8 @@ def _timed_out(left: list[Packet]) -> Unanswered:
     packet = left[0]
     status = load.read_manifest(packet)["status"]
     more = f" ({len(left) - 1} more not finished)" if left[1:] else ""
-    keeps_running = f"it keeps running; 'holdfast show {packet.task_id}' shows it"
+    goes_on = "it stays queued" if status == Status.QUEUED else "it keeps running"
+    keeps_running = f"{goes_on}; 'holdfast show {packet.task_id}' shows it"
     return Unanswered(
         f"{packet.task_id} is still {status}{more}",
         hint=home_down.RUNNER_LOST if runner_gone.is_gone_for_good(packet, status) else keeps_running,

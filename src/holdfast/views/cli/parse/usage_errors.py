@@ -46,7 +46,9 @@ def sentence(error: click.ClickException, command: command_spec.Command | None) 
         return f"{error.option_name} {problem} value"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         if isinstance(error.param.type, click.Choice) and command is not None:
-            return f"{command.name}: one of {', '.join(error.param.type.choices)} is missing"
+            choices = error.param.type.choices
+            missing = f"one of {', '.join(choices)}" if len(choices) > 1 else repr(choices[0])
+            return f"{command.name}: {missing} is missing"
         return f"{_name(error)} is missing"
     if (
         isinstance(error, click.BadParameter)

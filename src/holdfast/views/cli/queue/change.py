@@ -11,6 +11,7 @@ from holdfast.views.cli.queue import failures, listing, schedules
 from holdfast.views.cli.queue.items import as_json, find, print_item, record
 from holdfast.views.cli.show import out
 from holdfast.views.create import enqueue, new_task, pools
+from holdfast.views.facts import day_budget
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -149,4 +150,6 @@ def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     pool = f"the pool {values['target']}" if values["target"] else "the queue"
     told = f"{pool} is paused; running tasks continue" if is_paused else f"{pool} is resumed"
     out.talk(f"{told}; {forgotten}" if forgotten else told)
+    if not is_paused and (why := day_budget.exceeded(home)):
+        out.talk(why)
     return 0

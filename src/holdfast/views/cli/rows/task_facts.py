@@ -57,7 +57,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *_budget(task),
     ]
     if is_ended:
-        rows += named_rows("exit", describe.exit_status(manifest))
+        rows += named_rows("exit", [each.removeprefix("exit ") for each in describe.exit_status(manifest)])
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
     if not is_ended and (disk := disk_full.shortage(packet.home)):
@@ -67,7 +67,17 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
     rows += named_rows("left over", leftover_lines)
     rows += named_rows("output", log_tail.last_lines(packet.output_log, _LINES))
     rows.append(("files", packet.path))
-    return [*rows, *named_rows("next", [f"{step.command}   {step.does}" for step in task.next.steps])]
+    return [*rows, *named_rows("next", _aligned([(step.command, step.does) for step in task.next.steps]))]
+
+
+#: A command that is longer does not widen the column of commands.
+_COMMAND_CHARS = 40
+
+
+def _aligned(steps: list[tuple[str, str]]) -> list[str]:
+    """Commands in one column, what they do in another."""
+    width = max((len(command) for command, _ in steps if len(command) <= _COMMAND_CHARS), default=0)
+    return [f"{command:{width}}   {does}" for command, does in steps]
 
 
 def _labels(manifest: dict[str, Any]) -> str:
@@ -202,7 +212,7 @@ def _acceptance(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     file = f"outputs/{stage['name']}.artifact.md"
     before = ", but also before the work" if stage.get("passed_before") else ""
     result = f"{stage['gate']}{repaired}{before} ({file})" if stage.get("gate") else "not run yet"
-    return [("accepted", f"{amounts.plural(manifest['accept'], 'command')}, {result}")]
+    return [("accept", f"{amounts.plural(manifest['accept'], 'command')}, {result}")]
 
 
 def _repairs(manifest: dict[str, Any]) -> list[tuple[str, str]]:

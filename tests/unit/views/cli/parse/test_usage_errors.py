@@ -65,6 +65,8 @@ def test_a_mistake_is_an_error_and_a_hint(
             "--leftovers: 'eat' is not one of 'report', 'kill', 'keep'",
             "--leftovers report|kill|keep",
         ),
+        (["notify"], "notify: 'test' is missing", "for example: holdfast notify test"),
+        (["config"], "config: one of show, path is missing", "for example: holdfast config show"),
         (["config", "hide"], "config: no action 'hide'", "choose from: show, path"),
         (["config", "shwo"], "config: no action 'shwo'", "did you mean 'show'?"),
         (
