@@ -46,7 +46,7 @@ def sentence(error: click.ClickException, command: command_spec.Command | None) 
         return f"{error.option_name} {problem} value"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         if isinstance(error.param.type, click.Choice) and command is not None:
-            choices = error.param.type.choices
+            choices = list(error.param.type.choices)
             missing = f"one of {', '.join(choices)}" if len(choices) > 1 else repr(choices[0])
             return f"{command.name}: {missing} is missing"
         return f"{_name(error)} is missing"
