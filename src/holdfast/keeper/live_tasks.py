@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SCAN_S = 15.0
 #: How often ended tasks are checked: only a request can revive them.
 ENDED_SCAN_S = 300.0
-#: Runners that may die while they park a task that killed others, before the keeper has it parked.
+#: Runners that may die while they try to park a task that killed others; then the keeper has it parked.
 _PARKING_RUNNERS = 2
 #: Time that a new runner has to take its lock.
 _START_S = 2.0
@@ -182,7 +182,7 @@ class LiveTasks:
         except Exception as error:  # logged, as above; retry later
             log(f"cannot restart {task.packet.task_id}: {error!r}")
             task.failures += 1
-            # What the machine refuses passes: a full disk, no more processes or descriptors.
+            # Refusals of the machine are temporary: a full disk, no more processes or descriptors.
             is_passing = isinstance(error, (OSError, StorageError))
             longest_s = SCAN_S if is_passing else _LONGEST_PAUSE_S
             task.due_mono = now_mono + min(2.0 ** min(task.failures, 10), longest_s)
@@ -272,7 +272,7 @@ class LiveTasks:
             self.selector.register(watch.descriptor, 1, ("runner", task.packet.task_id))
 
     def _watch_death(self, owner: ProcessIdentity) -> DeathWatch:
-        """By a descriptor, unless the rest is needed for everything else."""
+        """Watch by a descriptor if one can be spared, else by polling."""
         may_open = len(self._watched) < descriptors.for_runners()
         return watch_death(owner) if may_open else PollWatch(owner)
 

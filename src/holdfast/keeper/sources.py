@@ -79,12 +79,12 @@ class Sources:
             now_mono = clock.mono()
             if self._asked_mono + spec.refresh_s <= now_mono:
                 self._asked_mono = now_mono
-                errors |= self._ask(sources, spec.project)
+                errors |= self._start_imports(sources, spec.project)
             wait_s = max(0.01, self._asked_mono + spec.refresh_s - now_mono)
-        self._tell(errors, sources)
+        self._report(errors, sources)
         return min(wait_s, _LOOK_S) if self._imports else wait_s
 
-    def _ask(self, sources: tuple[str, ...], project: str) -> dict[str, str]:
+    def _start_imports(self, sources: tuple[str, ...], project: str) -> dict[str, str]:
         """Start an import of each source. Returns those that could not be started, and why."""
         failed: dict[str, str] = {}
         for source in sources:
@@ -96,7 +96,7 @@ class Sources:
                 failed[source] = f"cannot be imported in {project}: {error.strerror}"
         return failed
 
-    def _tell(self, errors: dict[str, str], sources: tuple[str, ...]) -> None:
+    def _report(self, errors: dict[str, str], sources: tuple[str, ...]) -> None:
         """Write errors to keeper.log and loop.json, once per change."""
         if not errors and sources == self._sources:
             return

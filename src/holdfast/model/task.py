@@ -303,17 +303,13 @@ class Task:
 
     def find(self, number: int) -> Execution | None:
         """The current attempt or chore with that number."""
-        for attempt in self.current:
-            if attempt.number == number:
-                return attempt
-        return self.chore if self.chore is not None and self.chore.number == number else None
+        if self.chore is not None and self.chore.number == number:
+            return self.chore
+        return self.find_attempt(number)
 
     def find_attempt(self, number: int) -> Attempt | None:
         """The current attempt with that number."""
-        for attempt in self.current:
-            if attempt.number == number:
-                return attempt
-        return None
+        return next((attempt for attempt in self.current if attempt.number == number), None)
 
     @property
     def asked_by(self) -> str:

@@ -95,7 +95,7 @@ def create(
     except HoldfastError:
         remove_tree(staged.path)
         raise
-    _account(home, spec, status)
+    _audit_creation(home, spec, status)
     return target
 
 
@@ -122,7 +122,7 @@ def _is_turn(folder: int) -> bool:
     return True
 
 
-def _account(home: Home, spec: TaskSpec, status: Status) -> None:
+def _audit_creation(home: Home, spec: TaskSpec, status: Status) -> None:
     """Add a line to the audit, with a warning if permission prompts are bypassed."""
     entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": audit.whoami()}
     entry |= {"new": status, "agent": spec.agent, "project_dir": spec.project_dir}

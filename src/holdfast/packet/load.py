@@ -41,7 +41,7 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
         return home.packet(task_id)
     in_archive = _only(text, archived_ids(home)) if os.path.isdir(home.archive) else None
     if in_archive is None:
-        raise NotFound(f"no task {text!r} in {home.path}", hint=_near(home, text))
+        raise NotFound(f"no task {text!r} in {home.path}", hint=_suggestion(home, text))
     if not archived:
         raise NotFound(
             f"{in_archive} is archived", hint=f"you can still read it: 'holdfast show {in_archive}'"
@@ -83,7 +83,7 @@ def _packets_in(folder: str) -> list[str]:
         atomic.storage_failed(error, f"cannot read {folder}")
 
 
-def _near(home: Home, text: str) -> str:
+def _suggestion(home: Home, text: str) -> str:
     """What may be meant: a schedule, or a task whose id contains the text or is similar."""
     if os.path.exists(home.schedule(text)):
         return (

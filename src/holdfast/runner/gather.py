@@ -5,23 +5,16 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import HoldfastError
-from holdfast.model.execution import dirname
 from holdfast.model.status import Status
-from holdfast.packet import inbox
+from holdfast.runner.pending_requests import PendingRequests, is_taken_over
 from holdfast.runner.perform.context import Context
-from holdfast.runner.plan.facts import Facts, PendingRequest
+from holdfast.runner.plan.facts import Facts
 from holdfast.runner.user_files import interrupt_files
 from holdfast.store import admitted
-from holdfast.store import lock as locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-#: How many files of the inbox are looked at for a stop, and for junk.
-_NEWEST, _JUNK_AT_A_TIME = 16, 500
-_ANSWERS_AT_A_TIME = 8
 
 
 class Gatherer:
@@ -30,11 +23,7 @@ class Gatherer:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._interval_s = context.ledger.task.spec.limits.base_interval_s
-        #: Requests that were in the inbox at the last look, oldest first.
-        self._requests: list[str] = []
-        self._listed_mono = float("-inf")
-        #: Requests answered since the work was looked at.
-        self._answered = 0
+        self._requests = PendingRequests(context.ledger)
         #: The wait that is measured, and when it ends on the monotonic clock.
         self._wait: tuple[str, str | None] | None = None
         self._wake_mono = 0.0
@@ -46,9 +35,8 @@ class Gatherer:
     def gather(self, ready: set[str]) -> Facts:
         """What can be observed now. `ready` are the waiter's names of this wake-up; empty after a timeout."""
         context, task = self._context, self._context.ledger.task
-        request = self._request(ready) if not self._must_work_first() else None
+        request = self._requests.next(ready)
         if request is not None:
-            self._answered += 1
             return Facts(memory=context.memory, request=request)
         if task.open_executions:
             return self._of_executions(ready)
@@ -61,7 +49,7 @@ class Gatherer:
                 found["has_project"] = os.path.isdir(task.spec.project_dir)
                 found["has_repository"] = self._is_in_repository()
             case Status.INTERRUPTED:
-                found["is_taken_over"] = self._is_taken_over()
+                found["is_taken_over"] = is_taken_over(context.ledger)
             case _:
                 found["is_closed"] = task.has_ended and os.path.exists(context.ledger.packet.task_done)
         if task.chore is not None:
@@ -84,94 +72,6 @@ class Gatherer:
         """Asked until it is so: a person may adopt the packet meanwhile."""
         self._was_admitted = self._was_admitted or admitted.is_admitted(self._context.ledger.packet)
         return self._was_admitted
-
-    def _must_work_first(self) -> bool:
-        """Whether work goes before the requests that are left: an agent can fill the inbox, and a stop that
-        was answered must be carried out."""
-        ledger = self._context.ledger
-        is_busy = ledger.task.status in (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
-        if self._answered < _ANSWERS_AT_A_TIME or not (
-            is_busy or (ledger.task.has_ended and not os.path.exists(ledger.packet.task_done))
-        ):
-            return False
-        self._answered = 0
-        if self._requests:
-            inbox.ring(ledger.packet)  # come back at once
-        return True
-
-    def _request(self, ready: set[str]) -> PendingRequest | None:
-        """The request that is next.
-
-        A sender rings the bell; the timer finds requests whose sender was killed before it.
-        """
-        packet, now_mono = self._context.ledger.packet, clock.mono()
-        if "bell" in ready or now_mono - self._listed_mono >= self._interval_s:
-            self._requests = inbox.names(packet)
-            self._listed_mono = now_mono
-        while self._requests and not self._is_there(self._requests[0]):
-            self._requests.pop(0)
-        return self._next_request() if self._requests else None
-
-    def _next_request(self) -> PendingRequest:
-        """The oldest request, but a stop among the newest first: an agent can fill the inbox, and a person
-        waits. Files that are not valid are taken together, a bounded number at a time."""
-        packet, names = self._context.ledger.packet, self._requests
-        for name in names[: -_NEWEST - 1 : -1] if len(names) > _NEWEST else ():
-            if self._is_there(name):
-                request = inbox.read(packet, name)
-                if not isinstance(request, HoldfastError) and request.verb == "stop":
-                    return self._with_takeover(PendingRequest(name=name, request=request))
-        first: PendingRequest | None = None
-        junk: list[str] = []
-        for name in names[:_JUNK_AT_A_TIME]:
-            request = inbox.read(packet, name)
-            if not isinstance(request, HoldfastError):
-                first = PendingRequest(name=name, request=request) if first is None else first
-                break
-            if first is None:
-                first = PendingRequest(name=name, request=request)
-            elif self._is_there(name):
-                junk.append(name)
-        assert first is not None
-        return self._with_takeover(self._with_amendment(first.evolve(junk=tuple(junk))))
-
-    def _with_takeover(self, pending: PendingRequest) -> PendingRequest:
-        """Whether a person has the session, and whether the one who asks for it still does."""
-        request, packet = pending.request, self._context.ledger.packet
-        if not isinstance(request, HoldfastError) and request.verb == "takeover":
-            number, stage = request.args.get("attempt"), request.args.get("stage")
-            task = self._context.ledger.task
-            if isinstance(number, int) and isinstance(stage, str) and task.stage_spec(stage) is not None:
-                lock = packet.attempt(dirname(number, stage, "takeover")).lock
-                pending = pending.evolve(is_claimed=locks.is_held(lock))
-        return pending.evolve(is_taken_over=self._is_taken_over())
-
-    def _is_taken_over(self) -> bool:
-        taken = self._context.ledger.task.open_takeover
-        if taken is None:
-            return False
-        name = dirname(taken.attempt, taken.stage, "takeover")
-        return locks.is_held(self._context.ledger.packet.attempt(name).lock)
-
-    def _with_amendment(self, pending: PendingRequest) -> PendingRequest:
-        """Check what a retry brings: that a command sent it, and what it changes of the spec, by the rules of
-        a manifest."""
-        request = pending.request
-        if isinstance(request, HoldfastError) or request.verb != "retry":
-            return pending
-        if not inbox.is_admitted(self._context.ledger.packet, request):
-            return pending.evolve(objection="no command of holdfast has sent this request")
-        if "set" not in request.args:
-            return pending
-        from holdfast.pipeline.define import amend  # rarely needed
-
-        try:
-            return pending.evolve(amended=amend.read(self._context.ledger.task.spec, request.args["set"]))
-        except HoldfastError as error:
-            return pending.evolve(objection=str(error))
-
-    def _is_there(self, name: str) -> bool:
-        return os.path.lexists(os.path.join(self._context.ledger.packet.inbox, name))
 
     def _of_executions(self, ready: set[str]) -> Facts:
         context = self._context

@@ -136,16 +136,7 @@ def _drive(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
         finally:
             keeper.close()
             interrupts.close()
-        if reason is None:
-            files.log(f"{packet.path} was removed; its agents were stopped")
-        elif watch.is_suspected():
-            pass  # nothing can be recorded
-        elif watch.is_lost and moved_to(packet, lock) is None:
-            files.log(f"{packet.path}: {reason}; another runner may have the task")
-        else:
-            if ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
-                _record_leaving(ledger, reason)
-            ledger.finish()
+        _leave(ledger, watch, reason)
         failpoint("runner.left")
         return waiter.detached_by is not None
     finally:
@@ -188,7 +179,8 @@ def _loop(
             is_refused = not was_moved and restore_modes(ledger.packet.path)
             if not _is_full(error) and not was_moved and not is_refused and not watch.is_suspected():
                 raise
-            # Wait for disk space, then plan again from the files alone. The agent keeps running.
+            # The disk is full, the packet was moved, or its agent had made it unwritable: pause, then plan
+            # again from the files alone. The agent keeps running.
             context.forget()
             step = Watch(wait_s=_DISK_PAUSE_S)
         if isinstance(step, Leave):
@@ -223,6 +215,25 @@ def _begin(ledger: Ledger, repaired: tuple[ev.Event, ...]) -> None:
     markers.adopt_markers(ledger)
 
 
+def _leave(ledger: Ledger, watch: PacketWatch, reason: str | None) -> None:
+    """Record that this runner leaves, unless its packet is gone or another runner may have the task."""
+    packet = ledger.packet
+    if reason is None:
+        files.log(f"{packet.path} was removed; its agents were stopped")
+        return
+    if watch.is_suspected():
+        return  # nothing can be recorded
+    if watch.is_lost and moved_to(packet, watch.lock) is None:
+        files.log(f"{packet.path}: {reason}; another runner may have the task")
+        return
+    if ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
+        try:
+            ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
+        except DiskFull:
+            pass  # counts as a crash; one crash is tolerated
+    ledger.finish()
+
+
 def _repair_files(packet: Packet) -> None:
     """Recreate missing directories and the bell; delete temporary files of killed writers."""
     for name in PACKET_DIRECTORIES:
@@ -242,13 +253,6 @@ def _started() -> ev.RunnerStarted:
     return ev.RunnerStarted(
         pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__, sealed=True
     )
-
-
-def _record_leaving(ledger: Ledger, reason: str) -> None:
-    try:
-        ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
-    except DiskFull:
-        return  # counts as a crash; one crash is tolerated
 
 
 def main(argv: list[str]) -> int:

@@ -109,26 +109,16 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
     """
     from holdfast.model.fold import apply
     from holdfast.model.task import Task
-    from holdfast.store.digest import running
 
-    task, digest, size, number = Task(), running(), 0, 0
-    last, before = sealed or (None, None)
-    is_strict = last is not None and last.is_last
-    #: What follows the second last seal counts only if the last one fits.
+    task, check, number = Task(), _SealCheck(sealed), 0
+    #: Events that count only if the last seal fits.
     held: list[tuple[str, ev.Event]] = []
-    digest_before: Running | None = None
-    last_fits = last is None
     for number, (line, at, event) in enumerate(_read(path), 1):
-        if before is not None and size == before.size and digest_before is None:
-            digest_before = digest.copy()
-        if is_strict and last is not None and size >= last.size:
+        if check.is_complete:
             break
-        digest.update(line)
-        size += len(line)
-        if last is not None and size == last.size:
-            last_fits = digest.digest() == last.digest
+        check.add(line)
         held.append((at, event))
-        if digest_before is not None and not last_fits:
+        if not check.is_confirmed:
             continue
         try:
             for when, each in held:
@@ -136,19 +126,63 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise _corrupt(path, number, b"", ValueError(repr(error))) from error
         held.clear()
-    if before is not None and size == before.size and digest_before is None:
-        digest_before = digest.copy()
-    is_cut = False
-    if not last_fits and last is not None and before is not None:
-        is_cut = size < last.size and digest_before is not None and digest_before.digest() == before.digest
-        if not is_cut or digest_before is None:
-            raise ForgedJournal(f"{path} was changed by something other than holdfast", hint=FORGED_HINT)
-        size, digest = before.size, digest_before
+    is_cut = check.finish()
+    if is_cut is None:
+        raise ForgedJournal(f"{path} was changed by something other than holdfast", hint=FORGED_HINT)
     if not task.created_at:
         raise CorruptFile(
             f"{path} is empty", hint="the task cannot be read; remove it with 'holdfast rm --force'"
         )
-    return Folded(task, size, digest, lines=number, is_cut=is_cut)
+    return Folded(task, check.size, check.digest, lines=number, is_cut=is_cut)
+
+
+class _SealCheck:
+    """Compares a journal with its last two seals, line by line. Without seals, everything is confirmed."""
+
+    def __init__(self, sealed: tuple[Seal, Seal] | None) -> None:
+        from holdfast.store.digest import running
+
+        self.size = 0
+        self.digest = running()
+        self._last, self._before = sealed or (None, None)
+        self._is_strict = self._last is not None and self._last.is_last
+        self._last_fits = self._last is None
+        #: The digest at the second last seal; None until that is reached, or if no line ends there.
+        self._digest_before: Running | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that follows can be genuine."""
+        return self._is_strict and self._last is not None and self.size >= self._last.size
+
+    def add(self, line: bytes) -> None:
+        """Add the next line."""
+        self._note_before()
+        self.digest.update(line)
+        self.size += len(line)
+        if self._last is not None and self.size == self._last.size:
+            self._last_fits = self.digest.digest() == self._last.digest
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the lines so far count. What follows the second last seal waits for the last one."""
+        return self._digest_before is None or self._last_fits
+
+    def finish(self) -> bool | None:
+        """After the last line: whether the last append was cut short, and does not count. None if no seal
+        fits."""
+        self._note_before()
+        if self._last_fits or self._last is None or self._before is None:
+            return False
+        before = self._digest_before
+        if self.size >= self._last.size or before is None or before.digest() != self._before.digest:
+            return None
+        self.size, self.digest = self._before.size, before
+        return True
+
+    def _note_before(self) -> None:
+        if self._before is not None and self.size == self._before.size and self._digest_before is None:
+            self._digest_before = self.digest.copy()
 
 
 def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptFile:
@@ -198,11 +232,11 @@ class Journal:
             return None
         is_torn = believed is None or believed.is_cut or not any(map(_is_event, line.splitlines(True)))
         # Save it first: we may be killed between the truncation and the event that records it.
-        kept_at = self.path + ".torn" if is_torn else atomic.free_name(f"{self.path}.forged")
-        atomic.write(kept_at, line, durable=True)
+        saved_at = self.path + ".torn" if is_torn else atomic.free_name(f"{self.path}.forged")
+        atomic.write(saved_at, line, durable=True)
         reason = (
             f"another process wrote {len(line)} bytes to the journal; they were moved to "
-            f"{os.path.basename(kept_at)} and are ignored"
+            f"{os.path.basename(saved_at)} and are ignored"
         )
         if not is_torn and self._seals is not None:
             self._seals.note_forgery(reason, len(line))

@@ -100,12 +100,16 @@ def sweep(packet: Packet) -> None:
 
 def _remove(top: str, temporary: str) -> None:
     remove_tree(temporary)
-    # Last: while it is there, the other is found.
+    # Last: `sweep` finds the temporary directory by the name of the room.
     remove_tree(top)
 
 
 def _temporary(packet: Packet, packet_inode: int, name: str) -> str:
-    """The inode, because a home may be renamed; a copy of a home does not own the original's directories."""
+    """The temporary directory of a room.
+
+    Its name has the inode of the packet, not its path: a home may be renamed, and a copy of a home does not
+    own the original's directories.
+    """
     owner = sha256(f"{packet_inode}/{packet.task_id}/{name}".encode("utf-8", "surrogateescape"))
     return os.path.join(_TEMPORARY, f"hf-{owner[:16]}")
 

@@ -1,5 +1,7 @@
-"""The repository and the settings of git from before a task's first agent, which can change both: it can
-put a repository of its own around its files."""
+"""The repository and the settings of git as they were before a task's first agent started.
+
+An agent can change both: it can even make a repository of its own around its files.
+"""
 
 from __future__ import annotations
 

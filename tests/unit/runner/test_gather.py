@@ -11,15 +11,15 @@ from holdfast.packet import inbox, load
 from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
-from holdfast.runner import gather
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.pending_requests import NEWEST
 from holdfast.store.layout import Home
 from tests.support.journals import opened
 from tests.support.performing import context_of
 
 
-@pytest.mark.parametrize(("later", "first"), [(gather._NEWEST - 1, "stop"), (gather._NEWEST, "interrupt")])
+@pytest.mark.parametrize(("later", "first"), [(NEWEST - 1, "stop"), (NEWEST, "interrupt")])
 def test_a_stop_among_the_newest_requests_goes_first(home: str, later: int, first: str) -> None:
     """`later` requests came after the stop."""
     ensure_home(home)

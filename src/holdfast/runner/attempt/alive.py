@@ -17,7 +17,7 @@ from holdfast.runner.plan.facts import ExecutionFacts
 from holdfast.store import process
 from holdfast.watch.death import POLL_S, watch_death
 
-#: Time until something that does not happen.
+#: No check is due: only a wake-up by the kernel ends this wait.
 _UNTIL_WOKEN_S = 3600.0
 
 
@@ -53,7 +53,8 @@ class Alive:
         self._death.close()
 
     def advance(self, ready: set[str]) -> Alive | Dying | Ended:
-        """Whether the kernel reported its death; it is asked only where it does not report by itself."""
+        """Go on to `Dying` once the process has died: the kernel reports that through a descriptor, and is
+        polled where there is none."""
         if self._death.descriptor >= 0 and self._death_name not in ready:
             return self
         if not self._death.has_died():

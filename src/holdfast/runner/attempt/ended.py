@@ -20,7 +20,7 @@ class Ended:
         self._has_unread_output = True
 
     def advance(self, ready: set[str]) -> Ended:
-        """It stays so."""
+        """Stay: this is the last state."""
         return self
 
     def facts(self, ready: set[str]) -> ExecutionFacts:

@@ -133,7 +133,7 @@ class EvidenceTracker:
     def verdict(self, look_at_logs: Callable[[], None], now_mono: float) -> tuple[Verdict, Evidence]:
         """What the evidence says at `now_mono`.
 
-        Logs that were left alone for a while are looked at before a hang is called.
+        Before it calls a hang, it looks at logs that were not read for a while.
         """
         if self._is_stale(now_mono):
             look_at_logs()

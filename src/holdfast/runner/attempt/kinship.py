@@ -88,7 +88,7 @@ class Kinship:
 
     def is_of_holdfast(self, pid: int) -> bool:
         """Whether `pid` is a process of holdfast: it holds a lock that it signed, and not the attempt's."""
-        # They set their name before they hold a lock for long. Listing all descriptors of all is slow.
+        # They set their name before they hold a lock for long. Listing descriptors is slow.
         return process.name(pid).startswith("holdfast") and holds_our_lock(pid, self.directory.path)
 
     def may_become_holdfast(self, pid: int, start_time: int) -> bool:

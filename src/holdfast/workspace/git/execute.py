@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Time limit of one call. A first snapshot of a large repository takes minutes.
 LIMIT_S = 900.0
-#: What git gets of the caller's environment: who commits, the time zone, and our own marks, by which the
+#: What git gets of the caller's environment: who commits, the time zone, and our markers, by which the
 #: processes of an attempt are found.
 _KEPT = frozenset(
     {
