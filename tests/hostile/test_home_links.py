@@ -12,7 +12,8 @@ from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
 FOLDERS = (
-    "archive", "outbox", "admitted", "seals", "worktrees", "left-out", "scripted-agent", "sessions", "projects",
+    "archive", "outbox", "admitted", "seals", "worktrees", "left-out", "scripted-agent", "sessions",
+    "projects",
 )  # fmt: skip
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
