@@ -39,8 +39,8 @@ def search_path() -> str:
         for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)
         if os.path.isabs(entry) and not _belongs_to_project(entry, roots)
     ]
-    # Never empty: that would mean the current directory.
-    return os.pathsep.join(found) or os.defpath
+    # Never empty: that would mean the current directory. Nothing is in this one.
+    return os.pathsep.join(found) or os.devnull
 
 
 def find(name: str) -> str | None:
