@@ -30,7 +30,7 @@ def test_a_pool_of_a_projects_work_item(home: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOLDFAST_KEEPER", "off")
     project = workspace()
     ran = os.path.join(os.path.dirname(home), "ran")
-    pools = (f"$(touch {ran})", f"x;touch {ran}", "*", "night shift")
+    pools = (f"$(touch {ran})", f"x;touch {ran}", "a*", "night shift")
     for number, pool in enumerate(pools):
         item = {"title": f"t{number}", "prompt": "p", "agent": "pi", "pool": pool}
         path = os.path.join(project, f"items{number}.json")
