@@ -20,7 +20,7 @@ _untrusted: set[str] = set()
 #: What the notes in the home say (`store.projects`), by path. A note never changes.
 _noted: dict[str, str] = {}
 _NOTES, _NAME_CHARS = "projects", 32
-_SYSTEM = "/usr/bin"
+_SYSTEM, _NOWHERE = "/usr/bin", "/nonexistent"
 
 
 def distrust(directory: str) -> None:
@@ -40,7 +40,7 @@ def search_path() -> str:
         if os.path.isabs(entry) and not _belongs_to_project(entry, roots)
     ]
     # Never empty: that would mean the current directory.
-    return os.pathsep.join(found) or os.defpath
+    return os.pathsep.join(found) or _NOWHERE
 
 
 def find(name: str) -> str | None:

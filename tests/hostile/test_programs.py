@@ -146,6 +146,14 @@ def test_no_program_of_the_project_of_another_task(home: str, monkeypatch: pytes
     assert planted.ran == []
 
 
+def test_a_path_with_directories_of_the_project_only(home: str, planted: Planted) -> None:
+    env = {"PATH": planted.folder}
+    for verb in (("queue", "import", "gh:label=x"), ("queue", "import", "bd:"), ("doctor",)):
+        # An empty PATH would mean the current directory.
+        holdfast(*verb, env=env, cwd=planted.folder)
+    assert planted.ran == []
+
+
 def test_notes_of_projects(home: str) -> None:
     """They are found by `program_search`, and those of removed directories are forgotten some day."""
     here = Home(home)

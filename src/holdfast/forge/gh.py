@@ -1,7 +1,7 @@
 """Pull requests through `gh`, the command line of GitHub.
 
-It runs in the project with the environment of `git.environment_for_others`: it is not taken from a directory
-in which agents write, and the git that it starts neither fetches nor runs what a repository names. The host
+It runs in the project with the environment of `git.for_gh`: it is not taken from a directory in which agents
+write, and the git that it starts neither fetches nor runs what a repository names. The host
 is that of the remote, which is the repository's word. So a token that `gh` would send to any host is passed
 on only if the user named that host (GH_HOST).
 
@@ -18,7 +18,7 @@ import re
 from holdfast.errors import NotPossible
 from holdfast.model.record import Record
 from holdfast.queue.sources import run
-from holdfast.workspace.git.execute import environment_for_others
+from holdfast.workspace.git.for_gh import environment_for_gh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,15 +147,14 @@ class Forge:
         return self._start([*args, *where], stdin=stdin, allowed=allowed)
 
     def _start(self, args: list[str], *, stdin: str = "", allowed: tuple[int, ...] = (0,)) -> str:
-        env = environment_for_others(self.project)
         dropped = _FOR_TERMINALS if self._is_named_by_user() else (*_FOR_TERMINALS, *_FOR_ANY_HOST)
-        env = {name: value for name, value in env.items() if name not in dropped}
-        output = run.output(
-            ["gh", *args],
-            cwd=self.project,
-            env=env,
-            stdin=stdin.encode("utf-8", "replace"),
-            limit_s=_LIMIT_S,
-            allowed=allowed,
-        )
+        with environment_for_gh(self.project) as env:
+            output = run.output(
+                ["gh", *args],
+                cwd=self.project,
+                env={name: value for name, value in env.items() if name not in dropped},
+                stdin=stdin.encode("utf-8", "replace"),
+                limit_s=_LIMIT_S,
+                allowed=allowed,
+            )
         return output.decode("utf-8", "replace")

@@ -165,9 +165,11 @@ class SandboxBuilder:
 
     def _keep_own_program(self) -> None:
         """holdfast may be installed where the command writes (the `.venv` of a project). It runs outside, so
-        it is only read there."""
+        it is only read there. So is one in a directory that is private."""
         writable = {mount.path for mount in self.mounts if mount.kind == WRITE}
         for path in sorted(own_program()):
+            if path.startswith(tuple(f"{folder}/" for folder in hidden.TEMPORARY)):
+                self.read(path)
             around = [top for top in writable if path.startswith(top + "/")]
             if not around or any(top == path or top.startswith(path + "/") for top in writable):
                 continue

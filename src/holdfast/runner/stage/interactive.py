@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-from holdfast import files
 from holdfast.agents import program, registry
-from holdfast.errors import CorruptFile, NotPossible
+from holdfast.errors import NotPossible
 from holdfast.model import events as ev
 from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
-from holdfast.packet import session_lock
+from holdfast.packet import environment, session_lock
 from holdfast.redact import Redactor
 from holdfast.runner.attempt import open as opening
 from holdfast.runner.ledger import Ledger
@@ -18,13 +17,11 @@ from holdfast.runner.plan.start import is_plain
 from holdfast.runner.stage.launch import choose_session, launch_spec
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
 from holdfast.store import atomic
-from holdfast.store.digest import sha256
 from holdfast.store.layout import AttemptDir, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from holdfast.agents.base import Adapter, Launch, LaunchSpec
 
@@ -53,7 +50,7 @@ class Interactive:
         self.opened = opened.evolve(
             agent=adapter.name, session_id=session_id, resume_count=state.times_ran, mode="resume"
         )
-        self.env = _environment(packet, task)
+        self.env = environment.read_captured(packet, task.env_sha256)
         patterns = task.spec.pipeline.redaction_patterns if task.spec.pipeline is not None else ()
         captured: dict[str, str] = self.env.get("env", {})
         self.ledger = Reader(packet, task, Redactor(captured, task.spec.env, patterns))
@@ -114,11 +111,3 @@ def _check(adapter: Adapter, captured: dict[str, str], cwd: str) -> None:
         )
     if not os.path.isdir(cwd):
         raise NotPossible(f"{cwd}, where its agent works, is gone")
-
-
-def _environment(packet: Packet, task: Task) -> dict[str, Any]:
-    """env.json, if a command of holdfast wrote it."""
-    env = atomic.read_json(packet.env) or {}
-    if task.env_sha256 and sha256(files.read(packet.env)) != task.env_sha256:
-        raise CorruptFile(f"{packet.env} was changed by something other than holdfast")
-    return env

@@ -129,7 +129,7 @@ def _config(target: Target, settings: Settings) -> str:
     ]
     for name, value in settings.values.items():
         section, _, key = name.partition(".")
-        lines.append(f"[{section}]\n\t{key} = {_quoted(value)}\n")
+        lines.append(f"[{section}]\n\t{key} = {quoted(value)}\n")
     return "".join(lines) + target.config
 
 
@@ -141,7 +141,7 @@ def _filled(target: Target, content: tuple[str, str, str, str]) -> str:
         os.mkdir(f"{path}/info", 0o700)
         # An empty file would be one more to write and to read.
         attributes_file = f"{path}/attributes" if user_attributes else os.devnull
-        _put(f"{path}/config", f"{config}[core]\n\tattributesFile = {_quoted(attributes_file)}\n")
+        _put(f"{path}/config", f"{config}[core]\n\tattributesFile = {quoted(attributes_file)}\n")
         for name, text in (
             ("attributes", user_attributes), ("info/exclude", exclude), ("info/attributes", attributes)
         ):  # fmt: skip
@@ -163,7 +163,8 @@ def _filled(target: Target, content: tuple[str, str, str, str]) -> str:
     return path
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
+    """A value, or the name of a subsection without line ends, in the syntax of git's configuration."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 

@@ -166,6 +166,12 @@ def of_user(name: str) -> str | None:
     return dict(_listed(None)).get(name)
 
 
+def of_repository(repository: Repository) -> list[tuple[str, str]]:
+    """The settings of a repository itself, without those of the user."""
+    entries = iter(names(_list(repository, "--show-scope")))
+    return [pair for scope in entries for pair in _pairs([next(entries)]) if scope in ("local", "worktree")]
+
+
 def _listed(repository: Repository | None) -> list[tuple[str, str]]:
     """All settings, the last one of a name counts; without a repository those of the user."""
     return pairs(_list(repository))
@@ -207,8 +213,12 @@ def listed(config: bytes) -> list[tuple[str, str]] | None:
 
 def pairs(listed: bytes) -> list[tuple[str, str]]:
     """Names and values in the output of `git config --list -z`. A name without a value means true."""
-    entries = [entry.partition("\n") for entry in names(listed)]
-    return [(name, value if mark else "true") for name, mark, value in entries]
+    return _pairs(names(listed))
+
+
+def _pairs(entries: Iterable[str]) -> list[tuple[str, str]]:
+    parts = [entry.partition("\n") for entry in entries]
+    return [(name, value if mark else "true") for name, mark, value in parts]
 
 
 def _harmless(entries: Iterable[tuple[Any, Any]]) -> dict[str, str]:

@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: `holdfast _complete WORDS…` prints `candidate TAB description` lines, or `:files` or `:dirs` to leave it
-#: to the shell.
+#: to the shell. bash inserts a candidate as it is: one that a project named must not be a command there.
 _BASH = """\
 _holdfast() {
-    local line IFS=$'\\n'
+    local line
     COMPREPLY=()
-    for line in $("${COMP_WORDS[0]}" _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null); do
+    while IFS= read -r line; do
         case $line in
             :files) compopt -o default; COMPREPLY=(); return ;;
             :dirs) compopt -o dirnames; COMPREPLY=(); return ;;
-            *) COMPREPLY+=("${line%%$'\\t'*}") ;;
+            *) printf -v line %q "${line%%$'\\t'*}"; COMPREPLY+=("$line") ;;
         esac
-    done
+    done < <("${COMP_WORDS[0]}" _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _holdfast holdfast
 """
