@@ -12,6 +12,7 @@ from holdfast import clock
 from holdfast.store.layout import Home
 from tests.support import keepers, kin, loops
 from tests.support.loops import fill, task, up, working
+from tests.support.repos import Repo
 from tests.support.tasks import holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -172,9 +173,9 @@ def test_a_held_task_says_why_and_wait_does_not_block_for_ever(home: str) -> Non
     up()
     done = holdfast("wait", "held", "--timeout", "20s")
     assert done.returncode == 4, done.stderr
-    assert "held is held: broken is failed; 'holdfast queue retry held' to run it anyway" in done.stderr
+    assert "held is held: broken failed; 'holdfast queue retry held' to run it anyway" in done.stderr
     shown = holdfast("show", "held").stdout
-    assert "queue     held: broken is failed" in shown
+    assert "queue     held: broken failed" in shown
     assert "holdfast queue retry held" in shown
     assert "logs -f" not in shown
 
@@ -232,3 +233,20 @@ def test_the_wait_for_a_turn_is_not_counted_as_work(home: str) -> None:
     found = json.loads(holdfast("metrics", "--json").stdout)
     assert found["home"]["average_duration_s"] == pytest.approx(took_s, abs=0.01)
     assert f"took {clock.duration_text(took_s)}" in holdfast("show", "it").stdout
+
+
+def test_a_worktree_that_cannot_be_made_is_a_failure_to_fix_and_no_question(home: str) -> None:
+    repo = Repo(os.path.join(workspace(), "repo"))
+    repo.write("a.txt", "a\n")
+    repo.commit("a.txt")
+    repo.git("worktree", "add", "-b", "holdfast/it", os.path.join(workspace(), "elsewhere"))
+    it = loops.submit("--id", "it", "--worktree", "--project", repo.path, "--", "true")
+    up()
+    reason = it.wait_for("interrupted")["interrupt"]["reason"]
+    begin = "command_run cannot start: the branch holdfast/it is checked out in another worktree of "
+    assert reason.startswith(begin)
+    assert "error:" not in reason
+    assert "hint:" not in reason
+    shown = holdfast("show", "it").stdout
+    assert "\nfailure   command_run cannot start: " in shown
+    assert "\nnext      holdfast resume it   go on, once that is done\n" in shown

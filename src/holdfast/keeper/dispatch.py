@@ -173,7 +173,8 @@ class Dispatch:
         left_s = loop_state.left_s(state, now=clock.now())
         if left_s > 0:
             self._hold_reason = (
-                f"no task is started before {_local(state.not_before)}: {state.failures} failed in a row"
+                f"no task is started before {_local(state.not_before)}, a pause after failures: "
+                f"{state.failures} failed in a row"
             )
             return min(left_s, SYNC_S)
         now = clock.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.model.status import DOWN_COMMAND, Cause
+from holdfast.model.status import DOWN_COMMAND, INTERRUPTED_BY, Cause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,5 +70,7 @@ def message(event: dict[str, Any]) -> str:
         return f"holdfast: the queue is empty{why}"
     if event["event"] == "interrupted" and event.get("cause") == Cause.DOWN:
         return f"holdfast: {event.get('task_id') or 'a task'} was interrupted by '{DOWN_COMMAND}'"
+    if event["event"] == "interrupted" and str(event.get("reason") or "").startswith(INTERRUPTED_BY):
+        return f"holdfast: {event.get('task_id') or 'a task'} was {event['reason']}"
     what = _EVENT_TEXTS.get(event["event"], str(event["event"]))
     return f"holdfast: {event.get('task_id') or 'a task'} {what}{why}"

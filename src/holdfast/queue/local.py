@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+#: Why tasks that wait for a task are held, by its end.
+_ENDED_AS = {
+    "failed": "failed",
+    "abandoned": "was abandoned",
+    "killed": "was stopped",
+    "timeout": "timed out",
+}
 _CLAIM = (
     "UPDATE items SET state = 'claimed', claimed_by = ?, claimed_at = ?, attempts = attempts + 1, front = 0"
     " WHERE seq = ?"
@@ -344,7 +351,7 @@ class LocalQueue:
         return self._execute(
             "UPDATE items SET state = 'held', reason = ? WHERE state = 'queued'"
             " AND task_id IN (SELECT task_id FROM waits WHERE on_id = ?)",
-            *(f"{task_id} is {status}", task_id),
+            *(f"{task_id} {_ENDED_AS.get(status, f'is {status}')}", task_id),
         ).rowcount
 
     def _requeue_if_unheld(self, task_id: str) -> bool:

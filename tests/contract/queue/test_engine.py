@@ -231,7 +231,7 @@ def test_a_failed_dependency_holds_an_item_in_plain_sight(engine: Engine) -> Non
     engine.add(Item(task_id="last", after=("a",)))
     engine.task_ended("a", "failed")
     held = engine.items("last")[0]
-    assert (held.state, held.reason) == ("held", "a is failed")
+    assert (held.state, held.reason) == ("held", "a failed")
     assert engine.claim("me") is None
     engine.task_ended("a", "completed")  # it was tried again
     assert claimed(engine) == ["last"]

@@ -328,7 +328,7 @@ def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_
         "needs", "held", "queued", "first", "second", "third", "ended", "bad",
     ]  # fmt: skip
     assert lines[2].split()[1] == "held"
-    assert lines[2].endswith("bad is failed; 'holdfast queue retry held' to run it anyway")
+    assert lines[2].endswith("bad failed; 'holdfast queue retry held' to run it anyway")
     assert lines[4].endswith("  paused")
     assert "not before " in lines[6]
     assert done.stderr == "the queue is paused; 'holdfast queue resume' continues\n"
@@ -336,7 +336,7 @@ def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_
     jsonschema.validate(rows, {"type": "array", "items": schema.schemas()["short-manifest"]})
     places = {row["task_id"]: row.get("queue") for row in rows}
     assert places["first"] == {"position": 1, "state": "queued", "waits": "paused"}
-    assert places["held"] == {"position": 4, "state": "held", "waits": "bad is failed"}
+    assert places["held"] == {"position": 4, "state": "held", "waits": "bad failed"}
     assert places["bad"] is None
     assert holdfast("ls", "-q", "--state", "queued").stdout.split() == ["first", "second", "third", "held"]
 

@@ -361,7 +361,7 @@ def test_a_held_item_goes_again_when_a_person_says_so(home: str) -> None:
     submit("a")
     submit("b", "--after", "a")
     assert queue("rm", "a").returncode == 0
-    assert "a is killed" in queue("ls").stdout
+    assert "a was stopped" in queue("ls").stdout
     assert told("queue-item", "retry", "b")["state"] == "queued"
     assert queue("retry", "b").returncode == 3
 

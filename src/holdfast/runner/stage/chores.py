@@ -81,7 +81,12 @@ def read_result(ledger: Ledger, chore: Chore) -> ChoreResult:
     if result is not None and _fits(chore, result):
         return ChoreResult(is_usable=True)
     stderr = atomic.read_small(directory.stderr, _REASON_CHARS + MARGIN) or b""
-    return ChoreResult(is_usable=False, complaint=begin_of(stderr, ledger.redact, _REASON_CHARS).strip())
+    return ChoreResult(is_usable=False, complaint=_sentence(begin_of(stderr, ledger.redact, _REASON_CHARS)))
+
+
+def _sentence(complaint: str) -> str:
+    """An error of ours and its hint, as `message; hint`: it becomes a part of a reason."""
+    return complaint.strip().removeprefix("error: ").replace("\nhint: ", "; ")
 
 
 def _fits(chore: Chore, result: dict[str, Any]) -> bool:

@@ -75,6 +75,8 @@ def _failure_of_stage(manifest: dict[str, Any]) -> dict[str, Any]:
     from holdfast.pipeline.triage import BY_OUTCOME, remedy  # for this alone
 
     outcomes = [stage.get("outcome") for stage in manifest.get("stages") or ()]
+    if not any(outcomes):
+        return {"next_action": {"name": "fix_setup"}}  # it stopped before its first call
     outcome = next((each for each in reversed(outcomes) if each in BY_OUTCOME), None)
     return {"next_action": {"name": remedy(BY_OUTCOME[outcome], outcome)[0]}} if outcome is not None else {}
 

@@ -67,7 +67,9 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
     rows += named_rows("left over", leftover_lines)
     rows += named_rows("output", log_tail.last_lines(packet.output_log, _LINES))
     rows.append(("files", packet.path))
-    return [*rows, *named_rows("next", _aligned([(step.command, step.does) for step in task.next.steps]))]
+    here = f"holdfast show {packet.task_id}"
+    steps = [(step.command, step.does) for step in task.next.steps if step.command != here]
+    return [*rows, *named_rows("next", _aligned(steps))]
 
 
 #: A command that is longer does not widen the column of commands.
