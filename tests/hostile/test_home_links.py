@@ -12,6 +12,7 @@ from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
 FOLDERS = ("archive", "outbox", "admitted", "seals", "worktrees", "left-out", "scripted-agent", "sessions")
+FOLDERS += ("workspaces", "replies", "schedules")
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
