@@ -47,8 +47,10 @@ if sys.platform == "linux":
 _boot_id = ""
 # Looked up once, because the lookup goes through a large table of names.
 _MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
+#: An agent can put a link in the place of any directory of its packet. None is followed.
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Opens a directory without a right to read it; only Linux has it.
-_O_PATH = getattr(os, "O_PATH", 0)
+_NAME_ONLY = getattr(os, "O_PATH", 0) | _FOLDER
 #: SIGCHLD wakes the recorder, SIGTERM tells it to exit; the others are not meant for it.
 _BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
 
@@ -107,6 +109,8 @@ def record(
     """
     failpoint("recorder.forked")
     file, folder = lock
+    # Held from before the agent exists: what it does to any path does not change where we write.
+    packet = os.open("../..", _NAME_ONLY, dir_fd=folder)
     os.ftruncate(file, 0)
     os.pwrite(file, signature, 0)
     failpoint("recorder.signed")
@@ -115,7 +119,7 @@ def record(
     agent = os.fork()
     if agent == 0:
         os.close(exec_result)
-        _execute(order, exec_failed)
+        _execute(order, exec_failed, folder)
     # Only the child needs the order; here it would stay in memory for as long as the agent lives.
     order.clear()
     os.close(exec_failed)
@@ -125,11 +129,12 @@ def record(
     failure = os.read(exec_result, 64)
     os.close(exec_result)
     if failure:
-        _remove(os.path.join(directory, "identity.json"))
+        _remove("identity.json", folder)
     # Get SIGCHLD when the runner dies, too. If that is not available, act as if it were dead already.
     if not _prctl or _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0)) != 0:
         runner = -1
-    status = _wait(directory, agent, int(failure) if failure else None, folder=folder, runner=runner)
+    attempt = Attempt(packet, os.path.basename(directory), folder)
+    status = _wait(attempt, agent, int(failure) if failure else None, runner=runner)
     if status == _NONE_LEFT:
         # Proof for the sweep, from the kernel: a process that forks too fast to be listed is still a child.
         os.pwrite(file, bytes(signature).rstrip(b"}\n") + b', "left": 0}\n', 0)
@@ -137,22 +142,22 @@ def record(
     return 0
 
 
-def _execute(marshalled: bytearray, exec_failed: int) -> NoReturn:
+def _execute(marshalled: bytearray, exec_failed: int, folder: int) -> NoReturn:
     """In the child: become the agent."""
     try:
         order = Order(**marshal.loads(marshalled))
         # A new session: an agent's `kill 0` must not reach the recorder.
         os.setsid()
         os.chdir(order.cwd)
-        _redirect(order)
+        _redirect(order.stdin, folder)
         for name, (soft, hard) in order.limits.items():
             set_limit(name, soft, hard)
-        _write_pid(order.directory)
+        _write_pid(folder)
         failpoint("recorder.before_identity")
         _write(
-            order.directory,
+            folder,
             "identity.json",
-            _line({"schema": "holdfast.identity/1", **_identity(), "directory": _inode(order.directory)}),
+            _line({"schema": "holdfast.identity/1", **_identity(), "directory": _inode(folder)}),
             durable=True,
         )
         failpoint("recorder.before_exec")
@@ -171,14 +176,14 @@ def _execute(marshalled: bytearray, exec_failed: int) -> NoReturn:
         os._exit(127)
 
 
-def _write_pid(directory: str) -> None:
+def _write_pid(folder: int) -> None:
     try:
-        _write(directory, "pid", b"%d\n" % os.getpid())
+        _write(folder, "pid", b"%d\n" % os.getpid())
     except OSError:
         return  # informational only
 
 
-def _wait(directory: str, agent: int, exec_errno: int | None, *, folder: int, runner: int) -> int:
+def _wait(attempt: Attempt, agent: int, exec_errno: int | None, *, runner: int) -> int:
     """Reap children until none is left, or until SIGTERM arrives once the agent's end is recorded.
 
     Returns which of the two it was.
@@ -193,7 +198,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, folder: int, ru
         elif number is None:
             # If the home was removed, its agents should end too, and no other process may be left to end
             # them. Only the second check in a row counts.
-            is_gone = os.fstat(folder).st_nlink == 0 and not os.path.lexists(directory)
+            is_gone = os.fstat(attempt.packet).st_nlink == 0
             if is_gone and was_gone:
                 return _end_all()
             was_gone = is_gone
@@ -206,36 +211,11 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, folder: int, ru
                 break
             if pid == agent:
                 failpoint("recorder.before_exit_record")
-                write_exit(
-                    _current_directory(directory, folder),
-                    by="recorder",
-                    status=status,
-                    usage=usage,
-                    exec_errno=exec_errno,
-                )
+                write_exit(attempt, by="recorder", status=status, usage=usage, exec_errno=exec_errno)
                 failpoint("recorder.after_exit_record")
                 recorded = True
         if recorded and told_to_exit:
             return _TOLD_TO_EXIT
-
-
-def _current_directory(directory: str, folder: int) -> str:
-    """The attempt's directory, even if it or its home was renamed: the kernel knows its path."""
-    held = os.fstat(folder)
-    for place in (directory, _link_of(folder)):
-        try:
-            if os.path.samestat(os.stat(place), held):
-                return place
-        except OSError:
-            continue
-    return directory
-
-
-def _link_of(descriptor: int) -> str:
-    try:
-        return os.readlink(f"/proc/self/fd/{descriptor}")
-    except OSError:
-        return ""
 
 
 def _next_signal(within_s: float) -> int | None:
@@ -308,8 +288,19 @@ def _kill(pid: int, number: int) -> None:
         return
 
 
+class Attempt:
+    """Where an attempt is recorded, whatever its agent does to the paths."""
+
+    def __init__(self, packet: int, name: str, folder: int = -1) -> None:
+        #: The open packet, and the name of the attempt in it.
+        self.packet = packet
+        self.name = name
+        #: The open directory of the attempt, wherever it was moved; -1 if it has to be opened.
+        self.folder = folder
+
+
 def write_exit(
-    directory: str, *, by: str, status: int, usage: resource.struct_rusage | None, exec_errno: int | None
+    attempt: Attempt, *, by: str, status: int, usage: resource.struct_rusage | None, exec_errno: int | None
 ) -> bool:
     """Write exit.json durably, then exit_code and done for shell scripts. Returns whether it could.
 
@@ -335,17 +326,20 @@ def write_exit(
     pause, gives_up = 0.1, time.monotonic() + _REFUSED_S
     while True:
         try:
-            _write(directory, "exit.json", _line(record), durable=True)
+            if attempt.folder < 0:
+                attempt.folder = _open_again(attempt)
+            _write(attempt.folder, "exit.json", _line(record), durable=True)
             failpoint("recorder.exit_written")
-            _write(directory, "exit_code", b"%d\n" % code if code is not None else b"\n")
-            _write(directory, "done", b"")
+            _write(attempt.folder, "exit_code", b"%d\n" % code if code is not None else b"\n")
+            _write(attempt.folder, "done", b"")
             return True
         except FileNotFoundError:
             # The agent removed its directory, or a user removed the packet.
-            if not _make_again(directory):
+            if os.fstat(attempt.packet).st_nlink == 0 or time.monotonic() > gives_up:
                 return False
+            attempt.folder = -1  # left open: it is half of the attempt's lock
         except OSError as error:
-            if error.errno in (errno.EACCES, errno.EPERM) and _make_writable(directory):
+            if error.errno in (errno.EACCES, errno.EPERM) and _make_writable(attempt):
                 continue
             if error.errno not in (errno.ENOSPC, errno.EDQUOT) and time.monotonic() > gives_up:
                 return False
@@ -353,46 +347,65 @@ def write_exit(
             pause = min(pause * 2, 5.0)
 
 
-def _make_writable(directory: str) -> bool:
+def _open_again(attempt: Attempt) -> int:
+    """Open the attempt's directory; it and `attempts` are made if they are missing. Raises OSError."""
+    attempts = _enter(attempt.packet, "attempts")
+    try:
+        return _enter(attempts, attempt.name)
+    finally:
+        os.close(attempts)
+
+
+def _enter(folder: int, name: str) -> int:
+    """Open a directory in an open one, or make it. What else has that name, such as a link, is renamed."""
+    while True:
+        try:
+            return os.open(name, _FOLDER, dir_fd=folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            aside = f"{name}.aside-{os.urandom(6).hex()}"
+            os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        try:
+            os.mkdir(name, 0o700, dir_fd=folder)
+            failpoint("removed.made_again")
+        except FileExistsError:
+            continue
+
+
+def _make_writable(attempt: Attempt) -> bool:
     """Take back the modes that the agent has given its packet, `attempts` and its own directory. Returns
     whether one of them was changed."""
-    attempts = os.path.dirname(directory)
-    has_changed = False
-    for folder in (os.path.dirname(attempts), attempts, directory):
+    has_changed = attempt.folder >= 0 and _restore_mode(attempt.folder)
+    folder = os.dup(attempt.packet)
+    for name in ("attempts", attempt.name, ""):
+        has_changed = _restore_mode(folder) or has_changed
         try:
-            handle = os.open(folder, _O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+            inner = os.open(name, _NAME_ONLY, dir_fd=folder)
         except OSError:
-            continue
-        try:
-            if os.fstat(handle).st_mode & 0o700 != 0o700:
-                os.chmod(f"/proc/self/fd/{handle}", 0o700)
-                has_changed = True
-        except OSError:
-            pass  # of another user
+            break
         finally:
-            os.close(handle)
+            os.close(folder)
+        folder = inner
     return has_changed
+
+
+def _restore_mode(descriptor: int) -> bool:
+    try:
+        if os.fstat(descriptor).st_mode & 0o700 == 0o700:
+            return False
+        os.chmod(f"/proc/self/fd/{descriptor}", 0o700)
+    except OSError:
+        return False  # of another user
+    return True
 
 
 def _usage(usage: resource.struct_rusage | None) -> dict[str, float] | None:
     if usage is None:
         return None
     return {"user_s": usage.ru_utime, "system_s": usage.ru_stime, "max_rss_kb": usage.ru_maxrss}
-
-
-def _make_again(directory: str) -> bool:
-    """Make an attempt's directory again, if its packet exists."""
-    attempts = os.path.dirname(directory)
-    if os.path.isdir(directory) or not os.path.isdir(os.path.dirname(attempts)):
-        return False
-    try:
-        for folder in (attempts, directory):
-            if not os.path.isdir(folder):
-                os.mkdir(folder, 0o700)
-    except OSError:
-        return False
-    failpoint("removed.made_again")
-    return True
 
 
 # ── small helpers; holdfast.store has better ones, but the recorder must not import it ──
@@ -429,14 +442,14 @@ def _close_all_but(*keep: int) -> None:
     os.closerange(first, _MAX_DESCRIPTORS)
 
 
-def _redirect(order: Order) -> None:
+def _redirect(stdin: str, folder: int) -> None:
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     for descriptor, path, flags in (
-        (0, order.stdin, os.O_RDONLY),
-        (1, os.path.join(order.directory, "stdout.log"), append),
-        (2, os.path.join(order.directory, "stderr.log"), append),
+        (0, stdin, os.O_RDONLY),
+        (1, "stdout.log", append),
+        (2, "stderr.log", append),
     ):
-        opened = os.open(path, flags, 0o600)
+        opened = os.open(path, flags, 0o600, dir_fd=folder)
         os.dup2(opened, descriptor)
         os.close(opened)
 
@@ -482,9 +495,9 @@ def _identity() -> dict[str, Any]:
     }
 
 
-def _inode(path: str) -> list[int]:
+def _inode(descriptor: int) -> list[int]:
     """Device and inode: a renamed directory keeps them, a copy has others."""
-    found = os.stat(path)
+    found = os.fstat(descriptor)
     return [found.st_dev, found.st_ino]
 
 
@@ -500,14 +513,11 @@ def _read(path: str, size: int = 4096) -> bytes:
         os.close(descriptor)
 
 
-def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> None:
+def _write(folder: int, name: str, data: bytes, *, durable: bool = False) -> None:
     # As in `store.atomic`: a random name, so an agent cannot plant a pipe or a link there.
-    temporary = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
-    if os.path.islink(directory):
-        # The agent put a link in place of its attempt: nothing is written to where it leads.
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
+    temporary = f".{name}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(temporary, flags, 0o600)
+    descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
         try:
             if os.write(descriptor, data) != len(data):
@@ -516,21 +526,17 @@ def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> 
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.rename(temporary, os.path.join(directory, name))
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
-        _remove(temporary)  # the next try has another name
+        _remove(temporary, folder)  # the next try has another name
         raise
     if durable:
-        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        os.fsync(folder)
 
 
-def _remove(path: str) -> None:
+def _remove(name: str, folder: int) -> None:
     try:
-        os.unlink(path)
+        os.unlink(name, dir_fd=folder)
     except FileNotFoundError:
         return
 

@@ -54,6 +54,11 @@ def park_task(packet: Packet, reason: str) -> int:
     return execute("holdfast.runner", words, packet.home, role="runner", log=packet.runner_log)
 
 
+def end_agents(packet: Packet) -> None:
+    """Execute a process that ends the agents of a removed packet."""
+    execute("holdfast.runner", [packet.path, "--removed"], packet.home, role="runner")
+
+
 def execute(module: str, args: list[str], home: Home, *, role: str, log: str = os.devnull) -> int:
     """Execute `python -m module args` detached, for a home; returns its pid.
 

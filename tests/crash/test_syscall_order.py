@@ -20,7 +20,8 @@ _TRACED = (
 )
 _LINE = re.compile(r"(\w+)\((.*)\) += (-?\d+)")
 _DESCRIPTOR = re.compile(r"\d+<([^>]*)>")
-_TEXT = re.compile(r'"([^"]*)"')
+#: A path, and the open directory to which it may be relative.
+_PATH = re.compile(r'(?:<([^>]*)>, )?"([^"]*)"')
 
 
 class Call(NamedTuple):
@@ -55,10 +56,14 @@ def _calls(path: str) -> list[Call]:
             if match is None or match[3].startswith("-"):
                 continue
             name, arguments = match[1], match[2]
-            paths = _TEXT.findall(arguments) if name == "openat" or name.startswith("rename") else []
+            paths = _paths(arguments) if name == "openat" or name.startswith("rename") else []
             descriptor = _DESCRIPTOR.match(arguments)
             found.append(Call(name, paths[-1] if paths else descriptor[1] if descriptor else "", arguments))
     return found
+
+
+def _paths(arguments: str) -> list[str]:
+    return [os.path.join(folder, path) for folder, path in _PATH.findall(arguments)]
 
 
 def _index(calls: list[Call], name: str, path: str, *, after: int = -1) -> int:
@@ -95,7 +100,7 @@ def test_a_durable_file_is_synced_before_it_gets_its_name_and_its_directory_afte
     path = os.path.join(case.packet.path, name)
     calls = _writer_of(processes, path)
     renamed = _index(calls, "rename", path)
-    temporary = _TEXT.findall(calls[renamed].arguments)[0]
+    temporary = _paths(calls[renamed].arguments)[0]
     assert os.path.dirname(temporary) == os.path.dirname(path)
     assert os.path.basename(temporary).startswith(".")
     opened = _index(calls, "openat", temporary)

@@ -13,7 +13,7 @@ from tests.support.tasks import Task, holdfast, workspace
 
 FOLDERS = (
     "archive", "outbox", "admitted", "seals", "worktrees", "left-out", "scripted-agent", "sessions",
-    "projects",
+    "projects", "workspaces", "replies", "schedules",
 )  # fmt: skip
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 

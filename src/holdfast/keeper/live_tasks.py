@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 
-from holdfast import clock, spawn
+from holdfast import clock, files, spawn
 from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
 from holdfast.keeper import descriptors, upkeep
@@ -74,6 +74,8 @@ class LiveTasks:
         self, home: Home, selector: selectors.BaseSelector, *, on_step: Callable[[], None] = lambda: None
     ) -> None:
         self.home = home
+        #: Stays the same directory if the home is renamed.
+        self._tasks = files.open_folder(home.tasks)
         #: Called between two tasks: with many, or a seed that does not answer, a step takes long.
         self._on_step = on_step
         self.selector = selector
@@ -201,6 +203,21 @@ class LiveTasks:
 
     # ── act ──
 
+    def end_removed(self) -> None:
+        """End the agents of tasks that were removed and have no runner, which would do that."""
+        for task in self.by_id.values():
+            if (task.watch is None or task.watch.has_died()) and self._is_removed(task.packet):
+                spawn.end_agents(task.packet)
+
+    def _is_removed(self, packet: Packet) -> bool:
+        """Whether a packet is neither at its path nor in the directory where it was. (A home may be renamed
+        or unmounted: then its agents go on.)"""
+        try:
+            os.lstat(packet.task_id, dir_fd=self._tasks)
+        except FileNotFoundError:
+            return not os.path.lexists(packet.path)
+        return False
+
     def _ensure_runner(self, task: LiveTask, now_mono: float) -> None:
         """Handle a task whose runner is not watched: watch the live runner, start one, or drop the task."""
         packet = task.packet
@@ -217,6 +234,8 @@ class LiveTasks:
             self._watch(task, watch)
             return
         if not self.needs.exists(packet, is_watched=True):
+            if self._is_removed(packet):
+                spawn.end_agents(packet)
             del self.by_id[packet.task_id]
             self.has_news = True
             return

@@ -77,6 +77,7 @@ class Keeper:
             if os.path.exists(self.home.down):
                 return "down"
             if not self._lock.mend():
+                self.live_tasks.end_removed()
                 return _LOST
             self._heart.beat()
             self.live_tasks.step(rung=rung)
@@ -209,6 +210,8 @@ def main(argv: list[str]) -> int:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # the parent may have blocked it
         process.require_proc()
+        if "--idle-exit" in argv and not os.path.isdir(paths.home()):
+            return 0  # removed since a process of ours started this one
         home = Home(paths.ensure_home(paths.home()))
         return run(
             home,

@@ -12,7 +12,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.packet import inbox, sealed
 from holdfast.redact import Redactor
-from holdfast.runner.attempt.end_agents import end_agents, end_strays
+from holdfast.runner.attempt.end_agents import end_agents, end_orphans, end_strays
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.perform.context import Context, read_environment, redactor
@@ -256,7 +256,14 @@ def _started() -> ev.RunnerStarted:
 
 
 def main(argv: list[str]) -> int:
-    """`python -m holdfast.runner PACKET [--park REASON]`: exits with 75 if another runner has the task."""
+    """`python -m holdfast.runner PACKET [--park REASON]`: exits with 75 if another runner has the task.
+
+    With `--removed`, it ends the agents of a packet that was removed.
+    """
+    if argv[1:] == ["--removed"]:
+        process.require_proc()
+        end_orphans(Packet(argv[0]))
+        return 0
     if len(argv) not in (1, 3) or argv[1:2] not in ([], ["--park"]):
         print("usage: python -m holdfast.runner PACKET [--park REASON]", file=sys.stderr)
         return 2

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from holdfast.store import atomic
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -33,7 +35,7 @@ class Timestamps:
     def renew(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
         """Replace the old timestamps by the new ones. False if the file has changed or the lengths differ."""
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            file = atomic.open_own(self._path, os.O_RDWR)
         except OSError:
             return False
         try:

@@ -14,13 +14,16 @@ import stat
 from holdfast import files, quick_json
 from holdfast.errors import CorruptFile, DiskFull, NotFound, StorageError
 from holdfast.failpoints import failpoint
-from holdfast.store.layout import PACKET_DIRECTORIES
+from holdfast.store.layout import JOURNAL, PACKET_DIRECTORIES, packet_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+#: Links are followed: a home or a packet may be one. O_PATH, which only Linux has, needs no permission to
+#: list it.
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 #: Only a file that was not there: an agent may have planted a pipe, or a second name of a user's file.
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OWN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -30,16 +33,12 @@ _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EOPNOTSUPP, 
 
 def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
     """Replace the file at `path` with `data`, or leave it unchanged. Raises StorageError."""
-    folder, temporary = _beside(path)
+    place, name = os.path.split(path)
+    temporary = _temporary(name)
+    folder = -1
     try:
-        _replace_links(folder)
-        try:
-            descriptor = os.open(temporary, _NEW_FILE, mode)
-        except FileNotFoundError:
-            if os.path.basename(folder) not in PACKET_DIRECTORIES:
-                raise
-            os.mkdir(folder, 0o700)  # an agent removed it; if it removed the packet too, this fails
-            descriptor = os.open(temporary, _NEW_FILE, mode)
+        folder = open_own_folder(place)
+        descriptor = os.open(temporary, _NEW_FILE, mode, dir_fd=folder)
         try:
             write_all(descriptor, data)
             if durable:
@@ -49,37 +48,98 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
             os.close(descriptor)
         failpoint("atomic.before_rename")
         try:
-            os.rename(temporary, path)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except IsADirectoryError:
-            put_aside(path)
-            os.rename(temporary, path)
+            put_aside(name, folder)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         if durable:
             failpoint("atomic.after_rename")
-            sync_directory(folder)
+            sync_directory(".", folder)
     except OSError as error:
-        forget(temporary)
+        if folder >= 0:
+            forget(temporary, folder)
         storage_failed(error, f"cannot write {path}")
+    finally:
+        if folder >= 0:
+            os.close(folder)
 
 
-def _beside(path: str) -> tuple[str, str]:
-    """The directory of a file, and a temporary name in it."""
-    folder, name = os.path.split(path)
-    # A random name: no agent can prepare a file there. With the pid, so that it is removed after a kill.
-    return folder, os.path.join(folder, f".{name}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
+def _temporary(name: str) -> str:
+    """A random name: no agent can prepare a file there. With the pid, so that it is removed after a kill."""
+    return f".{name}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
 
 
-def _replace_links(folder: str) -> None:
-    """Put aside a link that an agent has put in place of a directory of its packet.
+def open_own_folder(path: str, *, make: bool = False) -> int:
+    """A descriptor of a directory in which we write or remove something. Raises OSError.
 
-    Nothing is written through it. The packet itself may be a link to where a user has moved it.
+    In a packet, every step is taken without following a link: an agent can put one in the place of any
+    directory, at any time. It is put aside. One of the directories that every packet has is made if it is
+    missing; with `make`, any. The packet itself may be a link to where a user has moved it.
     """
-    begin = folder.rfind("/tasks/")
-    at = folder.find("/", begin + len("/tasks/")) if begin >= 0 else -1
-    while at >= 0:
-        at = folder.find("/", at + 1)
-        part = folder if at < 0 else folder[:at]
-        if os.path.islink(part):
-            make_directory(part)
+    begin = path.rfind("/tasks/") + len("/tasks")
+    if path[:begin] not in packet_folders:
+        return os.open(path or ".", _FOLDER)
+    at = path.find("/", begin + 1)
+    folder = _open_packet(path if at < 0 else path[:at])
+    below = "" if at < 0 else path[at + 1 :]
+    for name in below.split("/") if below else ():
+        try:
+            inner = _enter(folder, name, make=make or below in PACKET_DIRECTORIES)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def read_own_folder(path: str) -> int:
+    """As `open_own_folder`, but the directory can also be listed and locked."""
+    folder = open_own_folder(path)
+    try:
+        return os.open(".", _DIRECTORY, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _open_packet(path: str) -> int:
+    try:
+        return os.open(path, _FOLDER | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+    folder = os.open(path, _FOLDER)
+    if not _exists(JOURNAL, folder):
+        os.close(folder)
+        raise FileNotFoundError(errno.ENOENT, "a link that leads to no task", path)
+    return folder
+
+
+def _enter(folder: int, name: str, *, make: bool) -> int:
+    while True:
+        try:
+            return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+        except FileNotFoundError:
+            if not make:
+                raise
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+        _make(folder, name)
+
+
+def _make(folder: int, name: str) -> None:
+    """Create a directory if it is missing. If something else has its name, that is renamed."""
+    while True:
+        try:
+            if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+                return
+            put_aside(name, folder)
+        except FileNotFoundError:
+            pass
+        try:
+            os.mkdir(name, 0o700, dir_fd=folder)
+            return
+        except FileExistsError:
+            continue  # another process created it; runners share some directories
 
 
 def write_json(path: str, data: Any, *, durable: bool) -> None:
@@ -90,7 +150,8 @@ def write_json(path: str, data: Any, *, durable: bool) -> None:
 def create(path: str, data: bytes) -> bool:
     """Create a file with `data`, durably. Returns False if there is one: of several writers, one wins.
     Raises StorageError."""
-    folder, temporary = _beside(path)
+    place, name = os.path.split(path)
+    temporary = os.path.join(place, _temporary(name))
     try:
         descriptor = os.open(temporary, _NEW_FILE, 0o600)
         try:
@@ -102,7 +163,7 @@ def create(path: str, data: bytes) -> bool:
             os.link(temporary, path, follow_symlinks=False)
         except FileExistsError:
             return False
-        sync_directory(folder)
+        sync_directory(place)
         return True
     except OSError as error:
         storage_failed(error, f"cannot write {path}")
@@ -174,19 +235,24 @@ def open_own(path: str, flags: int, *, must_be_ours: bool = False) -> int:
     What is not a regular file is renamed: a pipe would block us, and a link may lead to a user's file. So is
     a file that may not be opened, unless it `must_be_ours`.
     """
-    for _ in range(2):
-        try:
-            descriptor = os.open(path, flags | os.O_CREAT | _OWN, 0o600)
+    place, name = os.path.split(path)
+    folder = open_own_folder(place)
+    try:
+        for _ in range(2):
             try:
-                files.check_regular(descriptor, path)
-                return descriptor
-            except OSError:
-                os.close(descriptor)
-                raise
-        except OSError as error:
-            if error.errno not in _NO_FILE and (error.errno != errno.EACCES or must_be_ours):
-                raise
-            put_aside(path)
+                descriptor = os.open(name, flags | os.O_CREAT | _OWN, 0o600, dir_fd=folder)
+                try:
+                    files.check_regular(descriptor, path)
+                    return descriptor
+                except OSError:
+                    os.close(descriptor)
+                    raise
+            except OSError as error:
+                if error.errno not in _NO_FILE and (error.errno != errno.EACCES or must_be_ours):
+                    raise
+                put_aside(name, folder)
+    finally:
+        os.close(folder)
     raise OSError(errno.EBUSY, "it is replaced again and again", path)
 
 
@@ -207,33 +273,43 @@ def read_small(path: str, limit: int) -> bytes | None:
 
 def make_directory(path: str) -> None:
     """Create a directory with mode 0700 if it is missing. If something else has its name, that is renamed."""
-    while True:
-        try:
-            # The usual case.
-            if stat.S_ISDIR(os.lstat(path).st_mode):
-                return
-            put_aside(path)
-        except FileNotFoundError:
-            pass
-        try:
-            os.mkdir(path, 0o700)
-            return
-        except FileExistsError:
-            continue  # another process created it; runners share some directories
+    place, name = os.path.split(path)
+    folder = open_own_folder(place)
+    try:
+        _make(folder, name)
+    finally:
+        os.close(folder)
+
+
+def make_new_directory(path: str) -> None:
+    """Create a directory with mode 0700. Raises FileExistsError."""
+    place, name = os.path.split(path)
+    folder = open_own_folder(place)
+    try:
+        os.mkdir(name, 0o700, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def make_packet_directory(path: str) -> None:
     """As `make_directory`, for any directory of a packet, with those around it."""
-    _replace_links(path)
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder) and folder != path:
-        make_packet_directory(folder)
-    make_directory(path)
+    os.close(open_own_folder(path, make=True))
 
 
-def put_aside(path: str) -> None:
-    """Rename the file at `path` to a free name next to it."""
-    os.rename(path, free_name(f"{path}.aside"))
+def put_aside(path: str, folder: int | None = None) -> None:
+    """Rename the file at `path`, which may be relative to an open folder, to a free name next to it."""
+    number = 1
+    while _exists(name := f"{path}.aside-{number}", folder):
+        number += 1
+    os.rename(path, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _exists(path: str, folder: int | None) -> bool:
+    try:
+        os.lstat(path, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def free_name(path: str) -> str:
@@ -246,17 +322,23 @@ def free_name(path: str) -> str:
 
 def remove(path: str) -> None:
     """Unlink the file if it exists."""
+    place, name = os.path.split(path)
     try:
-        os.unlink(path)
+        folder = open_own_folder(place)
+        try:
+            os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
     except FileNotFoundError:
         return
     except OSError as error:
         storage_failed(error, f"cannot remove {path}")
 
 
-def sync_directory(path: str) -> None:
-    """fsync a directory, so that a rename in it survives a power failure."""
-    descriptor = os.open(path, _DIRECTORY)
+def sync_directory(path: str, folder: int | None = None) -> None:
+    """fsync a directory, so that a rename in it survives a power failure. The path may be relative to an open
+    folder."""
+    descriptor = os.open(path, _DIRECTORY, dir_fd=folder)
     try:
         os.fsync(descriptor)
     finally:
@@ -284,13 +366,17 @@ def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> Non
     If others write here too, only those of dead processes (the pid is in the name).
     """
     for directory in directories:
-        for name in os.listdir(directory):
-            if (
-                name[0] == "."
-                and name.endswith(".tmp")
-                and not (only_of_the_dead and _lives(name.split(".")[-2]))
-            ):
-                forget(os.path.join(directory, name))
+        folder = read_own_folder(directory)
+        try:
+            for name in os.listdir(folder):
+                if (
+                    name[0] == "."
+                    and name.endswith(".tmp")
+                    and not (only_of_the_dead and _lives(name.split(".")[-2]))
+                ):
+                    forget(name, folder)
+        finally:
+            os.close(folder)
 
 
 def _lives(writer: str) -> bool:
@@ -307,9 +393,9 @@ def _lives(writer: str) -> bool:
     return True
 
 
-def forget(path: str) -> None:
-    """Unlink a file that is not needed, ignoring errors."""
+def forget(path: str, folder: int | None = None) -> None:
+    """Unlink a file that is not needed, ignoring errors. The path may be relative to an open folder."""
     try:
-        os.unlink(path)
+        os.unlink(path, dir_fd=folder)
     except OSError:
         return

@@ -16,6 +16,8 @@ from holdfast import ids
 PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done", "scratch")
 #: What a user writes into a packet.
 MANIFEST_YAML = "manifest.yaml"
+#: What makes a directory a packet.
+JOURNAL = "events.jsonl"
 #: Temporary names among the tasks: a packet that is being created, and one that is being removed.
 NEW_PREFIX, GONE_PREFIX = ".new-", ".gone-"
 
@@ -69,7 +71,7 @@ class Home:
 
     def journal_of(self, task_id: str) -> str:
         """The journal of a task."""
-        return f"{self.tasks}/{task_id}/events.jsonl"
+        return f"{self.tasks}/{task_id}/{JOURNAL}"
 
     def seals_of(self, task_id: str) -> str:
         """The seals of a task's journal."""
@@ -124,17 +126,22 @@ class Home:
         return f"{self.workspaces}/{name}.lock"
 
 
+#: The directories of packets that this process knows. Another `tasks` in a path is a user's.
+packet_folders: set[str] = set()
+
+
 class Packet:
     """Paths in a packet, `<home>/tasks/<id>`."""
 
     def __init__(self, path: str) -> None:
+        packet_folders.add(os.path.dirname(path))
         self.path = path
         self.task_id = os.path.basename(path)
         #: The name of its worktree, and of the branch below `holdfast/`.
         self.worktree_name = self.task_id
         self.manifest_yaml = f"{path}/{MANIFEST_YAML}"
         self.manifest = f"{path}/manifest.json"
-        self.journal = f"{path}/events.jsonl"
+        self.journal = f"{path}/{JOURNAL}"
         self.output_log = f"{path}/output.log"
         self.output_index = f"{path}/output.idx"
         self.env = f"{path}/env.json"

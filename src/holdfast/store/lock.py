@@ -164,13 +164,13 @@ def _open_anchor(path: str) -> int:
     anchor = anchor_of(path)
     try:
         try:
-            return os.open(anchor, _DIRECTORY)
+            return atomic.read_own_folder(anchor)
         except OSError as error:
             # A packet that is gone is not made again.
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP) or path.startswith(f"{anchor}/"):
                 raise
             atomic.make_directory(anchor)
-            return os.open(anchor, _DIRECTORY)
+            return atomic.read_own_folder(anchor)
     except OSError as error:
         storage_failed(error, f"cannot open {path}")
 

@@ -99,7 +99,7 @@ class Takeover:
         self.directory = packet.attempt(dirname(self.number, self._stage.name, "takeover"))
         atomic.make_directory(packet.attempts)
         try:
-            os.mkdir(self.directory.path, 0o700)
+            atomic.make_new_directory(self.directory.path)
         except OSError as error:
             atomic.storage_failed(error, f"cannot create {self.directory.path}")
         try:

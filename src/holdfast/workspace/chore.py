@@ -11,7 +11,7 @@ import traceback
 
 from holdfast.errors import HoldfastError, UsageError, print_error
 from holdfast.packet import sealed
-from holdfast.store.layout import Packet
+from holdfast.store.layout import Packet, packet_folders
 from holdfast.workspace.git import Session
 
 TYPE_CHECKING = False
@@ -51,6 +51,9 @@ def options(
     is_known = set(required) <= values.keys() <= known and len(argv) == 2 * len(values)
     if not is_known or not values.get("--attempt", "0").isdigit():
         raise UsageError("unexpected arguments", hint=usage)
+    if "--packet" in values:
+        # The other paths begin with this one, which may be a link to where a user has moved the packet.
+        packet_folders.add(os.path.dirname(values["--packet"]))
     if "--journal" in values:
         sealed.pin(Packet(os.path.realpath(values["--packet"])), values["--journal"])
     return values

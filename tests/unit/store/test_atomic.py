@@ -14,6 +14,7 @@ import pytest
 
 from holdfast.errors import CorruptFile, DiskFull, NotFound
 from holdfast.store import atomic
+from tests.conftest import Place
 
 
 @pytest.fixture
@@ -148,3 +149,15 @@ def test_text_that_is_none_survives_its_file(path: str, text: str) -> None:
     with open(path, encoding="utf-8") as file:
         json.load(file)
     assert atomic.read_json(path) == {"text": text, text: 1}
+
+
+@pytest.mark.parametrize("folder", ["tasks/mine/reports", "tasks/reports"])
+def test_a_link_of_the_user_is_followed_also_below_a_folder_named_tasks(place: Place, folder: str) -> None:
+    path, elsewhere = os.path.join(place.root, folder), os.path.join(place.root, "elsewhere")
+    os.makedirs(os.path.dirname(path))
+    os.mkdir(elsewhere)
+    os.symlink(elsewhere, path)
+    atomic.write(os.path.join(path, "file"), b"data", durable=False)
+    atomic.make_directory(os.path.join(path, "inner"))
+    assert os.path.islink(path)
+    assert sorted(os.listdir(elsewhere)) == ["file", "inner"]

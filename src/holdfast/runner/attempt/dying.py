@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, recorder
+from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt_table import Reading
 from holdfast.model.process import Exit, ProcessIdentity
@@ -78,5 +78,4 @@ class Dying:
         return self._write(status)
 
     def _write(self, status: int) -> bool:
-        path = self._subject.directory.path
-        return recorder.write_exit(path, by="kernel", status=status, usage=None, exec_errno=None)
+        return reading.write_exit(self._subject.directory, by="kernel", status=status)

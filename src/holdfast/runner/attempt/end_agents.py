@@ -43,6 +43,22 @@ def end_strays(task: Task, packet: Packet) -> None:
     )
 
 
+def end_orphans(packet: Packet) -> None:
+    """End the agents of a removed packet whose runner and recorder are dead. Only their marker leads to
+    them."""
+    attempts = {
+        (marker, process.variable(pid, "SESSION_ID") or "")
+        for pid in process.all_pids()
+        if (marker := process.variable(pid, "HOLDFAST_ATTEMPT") or "").startswith(f"{packet.attempts}/")
+    }
+    _finish(
+        [
+            Sweep(Kinship(AttemptDir(path), attempt_id=attempt_id), None, tree_known=False)
+            for path, attempt_id in attempts
+        ]
+    )
+
+
 def end_takeover(packet: Packet, taken: TakeoverStarted) -> dict[int, str]:
     """End what a lost takeover left running. Returns the command lines by pid."""
     directory = packet.attempt(dirname(taken.attempt, taken.stage, "takeover"))

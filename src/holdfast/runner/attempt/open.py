@@ -48,7 +48,7 @@ def start(
     directory = ledger.packet.attempt(dirname(opened.attempt, opened.stage, opened.kind))
     for folder in (ledger.packet.attempts, ledger.packet.scratch):
         atomic.make_directory(folder)  # an agent may have removed it
-    os.mkdir(directory.path, 0o700)
+    atomic.make_new_directory(directory.path)
     failpoint("attempt.made")
     try:
         launch = prepare(directory)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, recorder
+from holdfast import clock, files, recorder
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt_table import Reading, read_table
@@ -17,6 +17,7 @@ from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import resource
     from collections.abc import Callable
     from typing import Any
 
@@ -74,7 +75,25 @@ def _reap(directory: AttemptDir, agent: ProcessIdentity) -> bool:
         return False
     if pid == 0:
         return False
-    return recorder.write_exit(directory.path, by="runner", status=status, usage=usage, exec_errno=None)
+    return write_exit(directory, by="runner", status=status, usage=usage)
+
+
+def write_exit(
+    directory: AttemptDir, *, by: str, status: int, usage: resource.struct_rusage | None = None
+) -> bool:
+    """Write the exit record that a dead recorder could not write. Returns whether it could."""
+    path, name = os.path.split(directory.path)
+    try:
+        packet = files.open_folder(os.path.dirname(path))
+    except OSError:
+        return False
+    attempt = recorder.Attempt(packet, name)
+    try:
+        return recorder.write_exit(attempt, by=by, status=status, usage=usage, exec_errno=None)
+    finally:
+        os.close(packet)
+        if attempt.folder >= 0:
+            os.close(attempt.folder)
 
 
 def restore(directory: AttemptDir) -> bool:

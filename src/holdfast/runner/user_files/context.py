@@ -49,7 +49,7 @@ def _save(ledger: Ledger, reason: str, cause: str, approval: str | None) -> str:
     packet, redact = ledger.packet, ledger.redact
     atomic.make_directory(packet.interrupts)
     directory = packet.interrupt(_next_number(packet.interrupts))
-    os.mkdir(directory.path, 0o700)
+    atomic.make_new_directory(directory.path)
     item = work_file.read(packet)
     context = _masked(
         {**_context(ledger, reason, cause, item), "resume": _resume(packet.task_id, cause, approval)}, redact
