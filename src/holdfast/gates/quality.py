@@ -132,8 +132,8 @@ def _accept(
     check = judge.redacted(accepted, acceptance.check(accepted))
     artifact.append((atomic.read_small(artifact_at, _ARTIFACT_BYTES) or b"").decode("utf-8", "replace"))
     changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
-    around = accepted.workspace.around if accepted.workspace is not None else ()
-    told = [Check(name="around", passed=True, reasons=around)] if around else []
+    remarks = accepted.workspace.remarks if accepted.workspace is not None else []
+    told = [Check(name="around", passed=True, reasons=tuple(remarks))] if remarks else []
     return [*told, check], judge.write_changes(accepted, changes)
 
 
