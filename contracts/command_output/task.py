@@ -62,10 +62,11 @@ _APPLY = of_fields(
         "how": {"enum": ["merge", "patch"]},
         **each(or_null(TEXT), "branch", "commit"),
         **each(TEXTS, "paths", "left_out", "submodules"),
+        "unreadable": {**TEXTS, "description": "directories that cannot be read: not applied"},
         "squashed": FLAG,
         "was_there": {"type": "boolean", "description": "it was there, and the task did not show it"},
     },
-    optional=("left_out", "submodules", "squashed", "was_there"),
+    optional=("left_out", "submodules", "squashed", "was_there", "unreadable"),
 )
 _PR = of_fields(
     {
@@ -73,11 +74,12 @@ _PR = of_fields(
         "repository": {"type": "string", "description": "owner/name, or host/owner/name; empty if unknown"},
         "was_there": {"type": "boolean", "description": "the remote had the branch before"},
         **each(TEXTS, "paths", "left_out"),
+        "unreadable": {**TEXTS, "description": "directories that cannot be read: not pushed"},
         "pull_request": or_null(TEXT),
         "is_new": FLAG,
         "checks": list_with("name", "bucket"),
     },
-    optional=("left_out", "checks"),
+    optional=("left_out", "unreadable", "checks"),
 )
 _SUMMARY = of_fields({"task_id": TEXT, "status": STATUS, "text": TEXT, "left_out_bytes": COUNT, "path": TEXT})
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
+from holdfast.testing import Scenario
 from tests.support import kin, powers, processes
+from tests.support.packets import Written, gate, played
 from tests.support.repos import Repo
 from tests.support.tasks import ENDS, Task, holdfast, workspace
 from tests.support.tools import need_sandbox
@@ -118,7 +121,72 @@ def test_diff_says_what_it_cannot_read(home: str) -> None:
         assert done.returncode == 0, done.stderr
         assert "seen/b" in done.stdout
         assert "/hidden cannot be read, so what is in it is not shown" in done.stderr
+        told = json.loads(holdfast("diff", "it", "--json").stdout)
+        assert [os.path.basename(path) for path in told["unreadable"]] == ["hidden"]
         assert holdfast("rm", "--force", "it").returncode == 0
+
+    powers.without(body)
+
+
+HIDES = "mkdir -p hidden seen; echo a > hidden/a; echo b > seen/b; chmod 000 hidden"
+
+
+def test_apply_says_what_it_cannot_read(home: str) -> None:
+    def body() -> None:
+        repo = Repo(os.path.join(workspace(), "project"))
+        repo.commit("README.md")
+        worktree = ("--worktree", "--project", repo.path)
+        Task.start("--id", "one", *worktree, "--", "sh", "-c", HIDES).wait_for("completed", within_s=60)
+        done = holdfast("apply", "one")
+        assert done.returncode == 0, done.stderr
+        assert "1 file" in done.stderr
+        assert "/hidden cannot be read, so what is in it was not applied" in done.stderr
+        only = "mkdir hidden; echo a > hidden/a; chmod 000 hidden"
+        Task.start("--id", "two", *worktree, "--", "sh", "-c", only).wait_for("completed", within_s=60)
+        done = holdfast("apply", "two")
+        assert done.returncode == 3
+        assert "/hidden cannot be read" in done.stderr
+        told = Task.start("--id", "three", *worktree, "--", "sh", "-c", HIDES.replace("seen", "other"))
+        told.wait_for("completed", within_s=60)
+        applied = json.loads(holdfast("apply", "three", "--patch", "--json").stdout)
+        assert [os.path.basename(path) for path in applied["unreadable"]] == ["hidden"]
+        for task in ("one", "two", "three"):
+            assert holdfast("rm", "--force", task).returncode == 0
+
+    powers.without(body)
+
+
+@pytest.mark.parametrize("flags", [(), ("--worktree",)], ids=["in place", "worktree"])
+def test_a_gate_says_what_it_cannot_read(home: str, flags: tuple[str, ...]) -> None:
+    """What was so before the task is not its work."""
+
+    def body() -> None:
+        repo = Repo(os.path.join(workspace(), "project"))
+        repo.commit("README.md")
+        os.mkdir(os.path.join(repo.path, "before"), 0o000)
+        task = Task.shell(HIDES, *flags, "--accept", "test -e seen/b", project=repo.path)
+        task.wait_for("completed", within_s=60)
+        told = "\n".join(task.json("outputs", "command_run.gate_result.json")["reasons"])
+        assert "/hidden cannot be read, so what is in it was not judged" in told
+        assert "/before" not in told
+        assert "/hidden cannot be read" in task.read("outputs", "_summary.md").decode()
+        os.rmdir(os.path.join(repo.path, "before"))
+        assert holdfast("rm", "--force", task.id).returncode == 0
+
+    powers.without(body)
+
+
+def test_the_gate_of_a_pipeline_says_what_it_cannot_read(home: str) -> None:
+    def body() -> None:
+        repo = Repo(os.path.join(workspace(), "project"))
+        repo.commit("README.md")
+        hides = Scenario().tool(
+            "sh", command="mkdir hidden; echo a > hidden/a; chmod 000 hidden; echo x > b.txt"
+        )
+        written = Written({"scripted_impl": played("impl", before=hides)}, project=repo, workspace="worktree")
+        task = written.run()
+        assert "/hidden cannot be read" in "\n".join(gate(task, "scripted_impl")["warnings"])
+        assert holdfast("rm", "--force", task.id).returncode == 0
 
     powers.without(body)
 

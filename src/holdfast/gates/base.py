@@ -88,6 +88,14 @@ class Workspace(Record):
     git_files: tuple[Change, ...] = ()
     #: What changed around a worktree: refs, the user's own tree; as sentences.
     around: tuple[str, ...] = ()
+    #: Directories that cannot be read, and could be when the task was created: no tree contains them.
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a person must know about the tree that is judged."""
+        hidden = [f"{path} cannot be read, so what is in it was not judged" for path in self.unreadable]
+        return [*self.around, *hidden]
 
 
 #: Every candidate must pass this, so that it can be adopted.

@@ -12,6 +12,7 @@ from holdfast.model.spec import PipelineSpec
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
+from holdfast.store.directories import unreadable
 from holdfast.workspace import base as bases
 from holdfast.workspace import surroundings, task_worktree
 from holdfast.workspace.base import Base
@@ -57,7 +58,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     )
     if prepared is not None and prepared.tree:
         noted_tree = _noted_tree(packet, stage, stage_state.attempt)
-        workspace = _workspace(packet, task.spec, prepared, noted_tree=noted_tree, stage=stage)
+        workspace = _workspace(packet, task, prepared, noted_tree=noted_tree, stage=stage)
     elif not is_writer(spec) and any(name in READS_TREE for name in checks_of(spec)):
         workspace = _unchanged_workspace(packet, task.spec)
     return Case(
@@ -131,7 +132,12 @@ def note_tree(case: Case) -> None:
 
 
 def _workspace(
-    packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared, *, noted_tree: str | None, stage: str
+    packet: Packet,
+    task: Task,
+    prepared: WorkspacePrepared,
+    *,
+    noted_tree: str | None,
+    stage: str,
 ) -> Workspace:
     base, trees = bases.require(packet), Trees.of(packet)
     if not trees.has(prepared.tree):
@@ -146,7 +152,7 @@ def _workspace(
         )
     new_tree = noted_tree
     if new_tree is None or not trees.has(new_tree):
-        new_tree = current_tree(packet, base, spec)
+        new_tree = current_tree(packet, base, task.spec)
     return Workspace(
         trees=trees,
         base=base,
@@ -155,7 +161,15 @@ def _workspace(
         changes=changed(trees, prepared.tree, new_tree),
         git_files=git_files.changed_since(base.place, trees, prepared.own_files),
         around=surroundings.changed_since(packet, trees, prepared.around, stage),
+        unreadable=_hidden_since(base.place.top, task.created_at),
     )
+
+
+def _hidden_since(top: str, since: str) -> tuple[str, ...]:
+    """Directories that cannot be read, without those that were so before the task: a change of the mode sets
+    a time that nobody can set."""
+    begun = clock.parse_iso(since)
+    return tuple(path for path in unreadable(top) if os.lstat(path).st_ctime >= begun)
 
 
 def _directory(packet: Packet, spec: TaskSpec) -> str:

@@ -132,9 +132,9 @@ def _accept(
     check = run_checks.redacted(accepted, acceptance.check(accepted))
     artifact.append((atomic.read_small(artifact_at, _ARTIFACT_BYTES) or b"").decode("utf-8", "replace"))
     changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
-    around = accepted.workspace.around if accepted.workspace is not None else ()
-    remarks = [Check(name="around", passed=True, reasons=around)] if around else []
-    return [*remarks, check], run_checks.write_changes(accepted, changes)
+    remarks = accepted.workspace.remarks if accepted.workspace is not None else []
+    told = [Check(name="around", passed=True, reasons=tuple(remarks))] if remarks else []
+    return [*told, check], run_checks.write_changes(accepted, changes)
 
 
 def _commands(

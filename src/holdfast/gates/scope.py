@@ -63,7 +63,7 @@ def _check_writer(case: Case) -> Check:
         return violations(changes, scope, top=project.top, prefix=project.prefix)
 
     refused, warnings = _git_file_changes(case, workspace)
-    warnings += workspace.around
+    warnings += workspace.remarks
     # Hooks, settings and hidden files are never reverted.
     refused += _newly_ignored(workspace, scope)
     result = _refuse_or_revert(case, workspace, refused, find) or _passed(case, _links_out(workspace))
@@ -134,7 +134,7 @@ def _check_reader(case: Case) -> Check:
         return Check(name="scope", passed=True)
     prefix, name = workspace.base.place.prefix, case.stage.name
     refused, warnings = _git_file_changes(case, workspace)
-    warnings += workspace.around
+    warnings += workspace.remarks
     if workspace.base.kind != "worktree":
         remarks = [
             f"{_described(change, prefix)} while {name} ran, which must not change files"

@@ -119,6 +119,8 @@ class Applied(Record):
     squashed: bool
     #: Everything was in the project already.
     was_there: bool
+    #: Directories of the worktree that cannot be read: what is in them was not applied.
+    unreadable: tuple[str, ...]
 
 
 class PullRequestCheck(Record):
@@ -144,6 +146,8 @@ class PullRequest(Record):
     paths: tuple[str, ...]
     #: Files outside the scope, which were not pushed.
     left_out: tuple[str, ...]
+    #: Directories of the worktree that cannot be read: what is in them was not pushed.
+    unreadable: tuple[str, ...]
     #: Null if they were not waited for.
     checks: tuple[PullRequestCheck, ...] | None = None
 

@@ -32,6 +32,7 @@ def apply(packet: Packet, *, patch: bool) -> Applied:
         submodules=done.submodules,
         squashed=done.squashed,
         was_there=done.was_there,
+        unreadable=done.unreadable,
     )
 
 
@@ -64,6 +65,7 @@ def pr(
         remote=pushed.remote,
         paths=pushed.paths,
         left_out=pushed.left_out,
+        unreadable=pushed.unreadable,
         checks=checks,
     )
 

@@ -40,6 +40,8 @@ class Diff(Record):
     note: str = ""
     #: Changed files outside the task's scope, which are not in `files`.
     left_out: tuple[str, ...] = ()
+    #: Directories that cannot be read: what is in them is not compared.
+    unreadable: tuple[str, ...] = ()
     #: Lines that were added and deleted, in all files but binary ones.
     added: int = 0
     deleted: int = 0
@@ -110,6 +112,7 @@ class Comparison:
             new_tree=self.new_tree,
             note=self.note,
             left_out=self.left_out,
+            unreadable=self.unreadable,
             added=sum(file.added or 0 for file in found),
             deleted=sum(file.deleted or 0 for file in found),
             files=found,

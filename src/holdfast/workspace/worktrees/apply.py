@@ -11,6 +11,7 @@ from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
+from holdfast.store.directories import unreadable
 from holdfast.units import plural
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, lock, sandbox_commits
@@ -51,6 +52,8 @@ class Applied(Record):
     squashed: bool = False
     #: Everything was in the project already, and the task did not show it.
     was_there: bool = False
+    #: Directories of the worktree that cannot be read: what is in them was not applied.
+    unreadable: tuple[str, ...] = ()
 
 
 def apply(packet: Packet, *, goal: str, as_patch: bool, is_recorded: bool = True) -> Applied:
@@ -66,8 +69,10 @@ def apply(packet: Packet, *, goal: str, as_patch: bool, is_recorded: bool = True
     try:
         with git.Session():
             if as_patch:
-                return _patch(packet, tree, is_recorded=is_recorded)
-            return _merge(packet, tree, goal, is_recorded=is_recorded)
+                applied = _patch(packet, tree, is_recorded=is_recorded)
+            else:
+                applied = _merge(packet, tree, goal, is_recorded=is_recorded)
+        return applied.evolve(unreadable=unreadable(tree.path))
     finally:
         workspace_lock.release()
 
@@ -106,7 +111,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
     old, head = git.head(main), worktree.head_of(tree)
     if old is None or head is None or worktree.is_ancestor(tree, head, old):
         if is_recorded or old is None or head is None or worktree.is_ancestor(tree, head, tree.commit):
-            raise _nothing(packet, branch, left_out, tree)
+            raise _nothing(packet, branch, left_out, tree, hidden=unreadable(tree.path))
         names = git.names(git.run(["diff", "--name-only", "-z", f"{tree.commit}...{head}"], of=main))
         return Applied(
             how="merge",
@@ -229,7 +234,12 @@ def _is_large_and_same(tree: Worktree, head: str, path: str) -> bool:
 
 
 def _nothing(
-    packet: Packet, where: str, left_out: Sequence[str], tree: Worktree | None = None
+    packet: Packet,
+    where: str,
+    left_out: Sequence[str],
+    tree: Worktree | None = None,
+    *,
+    hidden: Sequence[str] = (),
 ) -> NotPossible:
     if tree is not None and (count := unmerged.stray_commits(tree)):
         return NotPossible(
@@ -240,6 +250,11 @@ def _nothing(
         return NotPossible(
             f"{packet.task_id} has nothing new for {where} in its scope; outside: {few(left_out)}",
             hint=f"'holdfast diff {packet.task_id} --all' shows it",
+        )
+    if hidden:
+        return NotPossible(
+            f"{packet.task_id} has nothing new for {where}, but {few(hidden)} cannot be read",
+            hint="'chmod u+rx' opens it; then apply again",
         )
     return NotPossible(f"{packet.task_id} has nothing new for {where}", hint="nothing to do")
 
@@ -301,7 +316,7 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
     if was_there:
         paths = tuple(change.path for change in changed(trees, base.base_tree, theirs))
         if is_recorded or not paths:
-            raise _nothing(packet, tree.main, left_out)
+            raise _nothing(packet, tree.main, left_out, hidden=unreadable(tree.path))
     else:
         git.run(
             ["apply", "--whitespace=nowarn", "--binary", "-"],

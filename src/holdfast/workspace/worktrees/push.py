@@ -10,6 +10,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
+from holdfast.store.directories import unreadable
 from holdfast.workspace import git, lock
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.git import remote as remotes
@@ -36,6 +37,8 @@ class Pushed(Record):
     paths: tuple[str, ...]
     #: Files outside the scope, which were not pushed.
     left_out: tuple[str, ...] = ()
+    #: Directories of the worktree that cannot be read: what is in them was not pushed.
+    unreadable: tuple[str, ...] = ()
 
 
 def push(packet: Packet, *, goal: str, remote: str | None, is_confirmed: bool) -> Pushed:
@@ -100,6 +103,7 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
         was_there=old is not None,
         paths=tuple(names),
         left_out=tuple(left_out),
+        unreadable=unreadable(tree.path),
     )
 
 

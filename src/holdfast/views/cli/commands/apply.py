@@ -58,6 +58,8 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"'git submodule update --recursive {which}' updates {few(applied.submodules)}")
     if applied.left_out:
         out.talk(f"left out (outside the scope): {few(applied.left_out)}")
+    for path in applied.unreadable:
+        out.talk(f"warning: {path} cannot be read, so what is in it was not applied; 'chmod u+rx' opens it")
     if objections := load.read_manifest(packet).get("concerns"):
         out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     return 0

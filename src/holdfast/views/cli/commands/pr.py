@@ -103,6 +103,8 @@ def _print_opened(pushed: Pushed, url: str, *, is_new: bool) -> None:
     out.talk(f"{'pushed' if not pushed.was_there else 'updated'} {pushed.branch} at {pushed.url}")
     if pushed.left_out:
         out.talk(f"left out (outside the scope): {amounts.plural(len(pushed.left_out), 'file')}")
+    for path in pushed.unreadable:
+        out.talk(f"warning: {path} cannot be read, so what is in it was not pushed; 'chmod u+rx' opens it")
     out.talk("opened a pull request:" if is_new else "updated the pull request:")
     print(url, flush=True)
 

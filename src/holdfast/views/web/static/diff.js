@@ -82,7 +82,7 @@ export function Diff({ id, stages }) {
     ${stages.length > 1 && html`<div class="bar"><label class="inline">Changes of <select value=${stage} onChange=${(e) => setStage(e.target.value)}><option value="">the whole task</option>${stages.map((each) => html`<option value=${each.name}>${plain(each.name)}</option>`)}</select></label></div>`}
     ${problem && html`<p class="quiet pad">${problem.message}${problem.hint && ` (${problem.hint})`}</p>`}
     ${!found && !problem && html`<p class="loading">Comparing…</p>`}
-    ${found && html`<p class="quiet">${found.files.length} ${found.files.length === 1 ? "file" : "files"}, <span class="plus">+${found.added}</span> <span class="minus">−${found.deleted}</span>${found.left_out.length > 0 && `; ${found.left_out.length} outside the scope are left out`}${found.is_cut && "; too large: only a part is shown"}</p>
+    ${found && html`<p class="quiet">${found.files.length} ${found.files.length === 1 ? "file" : "files"}, <span class="plus">+${found.added}</span> <span class="minus">−${found.deleted}</span>${found.left_out.length > 0 && `; ${found.left_out.length} outside the scope are left out`}${(found.unreadable || []).length > 0 && `; what is in ${found.unreadable.join(", ")} cannot be read`}${found.is_cut && "; too large: only a part is shown"}</p>
       ${found.files.map((file) => html`<${File} key=${file.path} file=${file} />`)}`}
   </div>`;
 }
