@@ -7,11 +7,11 @@ keeper: a queue may have no runner for hours, and then no other process could re
 
 from __future__ import annotations
 
+import _socket
 import gc
 import importlib
 import os
 import select
-import socket
 import sys
 
 from holdfast import (
@@ -30,7 +30,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.redact import Redactor
 from holdfast.seed_keeper_watch import KeeperWatch
-from holdfast.store import atomic, process
+from holdfast.store import atomic, digest, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -75,10 +75,8 @@ PRELOADED = (
     "holdfast.agents.command",
     "holdfast.agents.scripted",
     "holdfast.patterns",
-    "socket",
     "shutil",
     "encodings.ascii",  # for /proc
-    "_sha256",
 )
 _VERSION_FILE = os.path.join(os.path.dirname(__file__), "__init__.py")
 
@@ -112,6 +110,8 @@ def prepare() -> None:
     for module in PRELOADED:
         importlib.import_module(module)
     recorder.boot_id()
+    digest.sha256(b"")
+    digest.running()
     # Patterns are compiled at the first use, which takes longer than forking a runner. (A shorter text would
     # be skipped.)
     Redactor({})("nothing to be masked")
@@ -127,13 +127,13 @@ def _forget_lookups() -> None:
         sys._clear_type_cache()  # pyright: ignore[reportPrivateUsage]
 
 
-def _listen(home: Home) -> socket.socket:
+def _listen(home: Home) -> _socket.socket:
     folder = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         # We hold the lock, so an existing socket belongs to a dead seed.
         if os.path.lexists(home.seed_socket):
             os.unlink(home.seed_socket)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         umask = os.umask(0o077)
         try:
             listener.bind(seed_client.short_path(home, folder))
@@ -146,13 +146,9 @@ def _listen(home: Home) -> socket.socket:
 
 
 class Seed:
-    """Accepts clients and forks; the child reads the request, answers, and becomes the runner.
+    """Accepts clients and forks; the child reads the request, answers, and becomes the runner."""
 
-    Every page that the seed writes to between two forks is no longer shared by its runners, so it does as
-    little as possible.
-    """
-
-    def __init__(self, home: Home, listener: socket.socket, lock: locks.Lock) -> None:
+    def __init__(self, home: Home, listener: _socket.socket, lock: locks.Lock) -> None:
         self.home = home
         self.listener = listener
         self.lock = lock
@@ -164,22 +160,38 @@ class Seed:
     def serve(self) -> None:
         """Serve until the home is gone or unused."""
         asked_mono = clock.mono()
-        look_s, wants_keeper = 0.0, False
-        ready: list[socket.socket | int] = []
         while self.lock.mend():
-            if ready != [self.listener]:  # between two clients, there is nothing to check
-                wants_keeper = spawn.keeper_allowed(self.home)
-                look_s = self.keeper.look() if wants_keeper else IDLE_S
+            wants_keeper = spawn.keeper_allowed(self.home)
+            look_s = self.keeper.look() if wants_keeper else IDLE_S
             # A descriptor that is not handled would stay readable and wake us forever.
-            watched = [self.listener, self.missed, *(self.keeper.descriptors if wants_keeper else ())]
-            ready = select.select(watched, (), (), min(look_s, IDLE_S))[0]
-            if self.missed in ready:
-                self._load()
-            if self.listener in ready:
-                self._accept()
+            others = [self.missed, *(self.keeper.descriptors if wants_keeper else ())]
+            if self._serve_clients(others, min(look_s, IDLE_S)):
                 asked_mono = clock.mono()
             elif clock.mono() - asked_mono >= IDLE_S and not self._is_needed():
                 return  # no requests for a while, and nothing needs the seed
+            if select.select((self.missed,), (), (), 0)[0]:
+                self._load()
+
+    def _serve_clients(self, others: list[int], within_s: float) -> bool:
+        """Fork for each client, until one of `others` is readable or the time is over.
+
+        Returns whether there was a client. A page that is written to between two forks is no longer shared by
+        the runners. So there is little between two clients, and no Python code where C does.
+        """
+        poll = select.poll()
+        for descriptor in (self.listener.fileno(), *others):
+            poll.register(descriptor, select.POLLIN)
+        only_client = [(self.listener.fileno(), select.POLLIN)]
+        ends_mono = clock.mono() + within_s
+        has_served = False
+        while (left_s := ends_mono - clock.mono()) > 0:
+            ready = poll.poll(left_s * 1000)
+            if only_client[0] in ready:
+                self._accept()
+                has_served = True
+            if ready != only_client:
+                break
+        return has_served
 
     def _is_needed(self) -> bool:
         if locks.is_held(self.home.keeper_lock):
@@ -187,7 +199,8 @@ class Seed:
         return spawn.keeper_allowed(self.home) and self.keeper.is_needed
 
     def _accept(self) -> None:
-        client, _ = self.listener.accept()
+        # What `socket.accept` calls: a descriptor, and no object for it.
+        client = int(self.listener._accept()[0])  # pyright: ignore
         failpoint("seed.accepted")
         if _stamp() != self._stamp and installed_version() != __version__:
             # The installed files are newer: replace this process. The client starts its runner itself.
@@ -198,9 +211,9 @@ class Seed:
         except OSError:
             pass  # no process available: the client sees the end of the connection
         finally:
-            client.close()
+            os.close(client)
 
-    def _answer(self, client: socket.socket) -> NoReturn:
+    def _answer(self, descriptor: int) -> NoReturn:
         """In the child: answer the client, and become the runner."""
         try:
             # First: pages that we touch before the fork would be copied for the recorder.
@@ -210,6 +223,7 @@ class Seed:
             # A copy of the lock would block the next seed.
             self.listener.close()
             self.lock.release()
+            client = _socket.socket(fileno=descriptor)
             client.settimeout(seed_client.PATIENCE_S)
             request = quick_json.loads(client.recv(4096) or b"{}")
             if request.get("verb") == "fork":

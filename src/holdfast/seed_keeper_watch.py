@@ -12,7 +12,6 @@ from holdfast import clock, files, spawn
 from holdfast.errors import HoldfastError
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.store.pulse import LOOK_S as PULSE_S
 from holdfast.store.pulse import Pulse
 from holdfast.watch.death import watch_death
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The keeper may be starting, or another one taking over: wait a moment.
 FIRST_LOOK_S = 0.5
+#: How often a keeper is looked at: nothing reports that it was stopped or hangs.
+_PULSE_S = 15.0
 #: Pause if there is no keeper and none is needed.
 LOOK_S = 5.0
 #: Pause while a fork is running: it wakes us.
@@ -64,10 +65,9 @@ class KeeperWatch:
         if now_mono >= self._due_mono and self._watch is None and self._answer < 0:
             self._due_mono = now_mono + LOOK_S
             self._find_keeper() if locks.is_held(self.home.keeper_lock) else self._ask()
-        # A running fork wakes us through its pipe, a watched keeper by its death. Nothing reports
-        # that it was stopped or hangs.
+        # A running fork wakes us through its pipe, a watched keeper by its death.
         if self._watch is not None:
-            return PULSE_S
+            return _PULSE_S
         return _ASKED_S if self._answer >= 0 else max(0.0, self._due_mono - now_mono)
 
     def _find_keeper(self) -> None:
@@ -75,7 +75,7 @@ class KeeperWatch:
         watch = watch_death(owner) if owner is not None else None
         if owner is not None and watch is not None and watch.descriptor >= 0:
             self._watch = watch
-            self._pulse = Pulse(self.home, self.home.keeper_lock, owner)
+            self._pulse = Pulse(self.home, self.home.keeper_lock, owner, look_s=_PULSE_S)
         elif watch is None:
             self._due_mono = clock.mono() + FIRST_LOOK_S  # just started
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 #: A keeper started on demand exits after this long without anything to do; HOLDFAST_KEEPER_IDLE sets it.
 #: (Interrupted tasks count as something to do: they continue when their interrupt file is removed.)
 IDLE_S = 60.0
+#: A long sleep lasts this much longer: what is due a moment later shares the wake-up.
+_SHARED_S, _LONG_S = 0.25, 5.0
 #: How long a foreground loop waits for a background keeper to exit.
 _TAKE_OVER_S = 10.0
 #: Why it exits if home or lock were removed: another keeper may be at work, so nothing is written.
@@ -108,7 +110,7 @@ class Keeper:
                 if left_s <= 0:
                     return "idle"
                 wait_s = min(wait_s, left_s)
-            rung = self._wait(wait_s)
+            rung = self._wait(wait_s + _SHARED_S if wait_s >= _LONG_S else wait_s)
         return self._left_by
 
     def _wait(self, wait_s: float) -> bool:

@@ -23,19 +23,24 @@ if TYPE_CHECKING:
             ...
 
 
+#: The functions, once they were found. Looking for a module that does not exist is expensive.
+_sha256: Callable[[bytes], Running] | None = None
+_blake2b: Callable[..., Running] | None = None
+
+
 def sha256(data: bytes) -> str:
     """The SHA-256 of `data` in hexadecimal."""
-    try:
-        from _sha2 import sha256 as digest  # pyright: ignore
-    except ImportError:
+    global _sha256
+    if _sha256 is None:
         try:
-            from _sha256 import sha256 as digest  # pyright: ignore
+            from _sha2 import sha256 as found  # pyright: ignore
         except ImportError:
-            from hashlib import sha256 as digest
-    return digest(data).hexdigest()  # pyright: ignore
-
-
-_blake2b: Callable[..., Running] | None = None
+            try:
+                from _sha256 import sha256 as found  # pyright: ignore
+            except ImportError:
+                from hashlib import sha256 as found
+        _sha256 = found  # pyright: ignore
+    return _sha256(data).digest().hex()  # pyright: ignore
 
 
 def running() -> Running:

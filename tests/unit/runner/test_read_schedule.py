@@ -119,6 +119,19 @@ def test_a_plain_command_is_left_alone_once_it_goes_on_printing(rig: Rig) -> Non
     assert rig.step(schedule, 0.0)[0] == {NAME}
 
 
+def test_a_runner_that_is_awake_for_something_else_reads_ahead_of_the_timer(rig: Rig) -> None:
+    """A heartbeat and a read then share a wake-up."""
+    schedule = rig.schedule(is_plain=True)
+    for seconds in (60.0, 4.0):
+        rig.write("line\n")
+        _, pause = rig.step(schedule, seconds)
+    assert pause == LONGEST_S
+    rig.write("line\n")
+    assert rig.step(schedule, 3.5) == (set(), LONGEST_S - 3.5)
+    assert rig.step(schedule, 1.0) == (set(), LONGEST_S)
+    assert rig.read == os.path.getsize(rig.logs[0])
+
+
 def test_who_follows_is_served_at_once(rig: Rig) -> None:
     schedule = rig.schedule(is_plain=True)
     for seconds in (60.0, 1.0, 2.0):

@@ -78,3 +78,15 @@ def test_a_runner_that_wakes_up_for_its_heartbeat_needs_not_wake_up_again_for_th
     restarter.close()
     waiter.close()
     keeper.release()
+
+
+def test_a_home_that_may_have_no_keeper_wakes_no_runner_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_KEEPER", "off")
+    now_mono = 1000.0
+    monkeypatch.setattr(clock, "mono", lambda: now_mono)
+    waiter: Any = None
+    restarter = KeeperRestarter(Packet(str(tmp_path / "home" / "tasks" / "t")), waiter, 30.0)
+    now_mono += 5.0
+    assert restarter.check(set()) == 30.0

@@ -1,7 +1,8 @@
 """When the logs of an attempt are read: at once if a line can affect a decision, else at growing intervals.
 
 Output of a plain command affects no decision. The first line after a silence is read at once. While more
-comes, notifications are off and a timer with growing intervals triggers the reads. A program that follows
+comes, notifications are off and a timer with growing intervals triggers the reads; a runner that is awake for
+something else in the second half of an interval reads then. A program that follows
 output.log rings the packet's bell; then the logs are read at once for a moment
 (docs/decisions/0042-reading-output.md). Where the kernel reports no writes, the logs are polled, less often
 the longer they are silent.
@@ -66,6 +67,8 @@ class ReadSchedule:
         self._began_mono = self._unwatched_mono
         # What was written before is not reported: the first read is due now.
         self._due_mono = self._read_mono = 0.0
+        #: How long before that time a runner that is awake reads: it need not wake up once more soon.
+        self._early_s = 0.0
         self._grew_mono = self._followed_until_mono = float("-inf")
         #: Whether a notification triggered the next read, and how many did although nothing was written.
         self._was_told, self._false_alarms = False, 0
@@ -82,7 +85,8 @@ class ReadSchedule:
         left_s = max(self._due_mono, self._read_mono + READ_INTERVAL_S) - now_mono
         if has_news and left_s > 0:
             self._unwatch(self._read_mono)
-        return max(0.0, left_s)
+        is_early = left_s <= self._early_s and now_mono >= self._read_mono + READ_INTERVAL_S
+        return 0.0 if is_early else max(0.0, left_s)
 
     def unseen_s(self, now_mono: float) -> float:
         """How long the logs may have grown without notice.
@@ -104,6 +108,7 @@ class ReadSchedule:
         Returns the seconds until the next read.
         """
         read_mono = self._read_mono
+        self._early_s = 0.0
         if has_more:
             self._read_mono = 0.0
             return self._read_again_in(0.0, read_mono)
@@ -115,6 +120,7 @@ class ReadSchedule:
         if self._is_plain and read_mono >= self._followed_until_mono:
             interval_s = pause_s(grown_bytes, since_s, room_bytes=room_bytes)
             if interval_s is not None:
+                self._early_s = interval_s / 2
                 return self._read_again_in(interval_s, read_mono)
         if not self._watch.is_told:
             silent_s = read_mono - max(self._grew_mono, self._began_mono)

@@ -59,6 +59,8 @@ class KeeperRestarter:
                 self._due_mono = now_mono + _WATCHED_S
             elif now_mono < self._may_start_mono:
                 self._due_mono = self._may_start_mono
+            elif not keeper_allowed(self.home):
+                self._due_mono = now_mono + self._interval_s  # `up` starts one
             else:
                 self._due_mono = now_mono + min(soon_s, self._interval_s)
         return self._due_mono - now_mono
