@@ -68,14 +68,14 @@ def roots_around(directory: str) -> set[str]:
         if any(os.path.lexists(os.path.join(above, mark)) for mark in _PROJECT_MARKS):
             found.add(above)
         above = os.path.dirname(above)
-    return {root for root in found if _may_be_project(root)}
+    return _projects(found)
 
 
-def _may_be_project(root: str) -> bool:
-    """Not one that contains the user's home directory, or the programs of the system: `~/.local/bin` would be
-    lost."""
+def _projects(found: set[str]) -> set[str]:
+    """Without those that contain the user's home directory, or the programs of the system: `~/.local/bin`
+    would be lost."""
     user = os.path.realpath(os.path.expanduser("~"))
-    return root != "/" and not _is_in(user, root) and not _is_in(_SYSTEM, root)
+    return {root for root in found if root != "/" and not _is_in(user, root) and not _is_in(_SYSTEM, root)}
 
 
 def _surroundings() -> set[str]:
@@ -89,20 +89,21 @@ def _of_home() -> set[str]:
     """The home, and the projects of its tasks."""
     try:
         home = paths.chosen_home()
-        folder = os.path.join(home, _NOTES)
-        names = os.listdir(folder)
-    except (OSError, HoldfastError):
+    except HoldfastError:
         return set()
-    found = {home}
+    found, folder = {home}, os.path.join(home, _NOTES)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        names = []  # no task yet
     for path in (os.path.join(folder, name) for name in names if len(name) == _NAME_CHARS):
         if path not in _noted:
             try:
                 _noted[path] = os.fsdecode(files.read(path))
             except OSError:
                 continue  # removed meanwhile
-        if os.path.isabs(_noted[path]) and _may_be_project(_noted[path]):
-            found.add(_noted[path])
-    return found
+        found.add(_noted[path])
+    return _projects(found)
 
 
 def _is_in(path: str, root: str) -> bool:
