@@ -13,7 +13,7 @@ import stat
 
 from holdfast import clock, files, quick_json
 from holdfast.errors import HoldfastError
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, needs_look
 from holdfast.quick_sqlite import sqlite3
 from holdfast.store import atomic, layout
 from holdfast.store.index_rows import RACY_S, brief, read_row, short, stamp_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_VERSION = 16
+_VERSION = 17
 #: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
 _CHANGE_FIELDS = (
     "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
@@ -176,6 +176,15 @@ class Index:
             rows = self._connection.execute(query, (limit,)).fetchall()
         return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
 
+    def to_look_at(self, since: str) -> list[dict[str, Any]]:
+        """The tasks that ended since then and that a person should look at, in no order."""
+        return self._read_or_rebuild(lambda: self._to_look_at(since))
+
+    def _to_look_at(self, since: str) -> list[dict[str, Any]]:
+        query = "SELECT short FROM tasks WHERE look_at >= ?"
+        rows = self._connection.execute(query, (since,)).fetchall()
+        return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
+
     def overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         """The tasks that have not ended, as in `live`, and the number of ended ones by state.
 
@@ -288,8 +297,9 @@ def _connect(path: str) -> sqlite3.Connection:
                 PRAGMA journal_mode = WAL;
                 CREATE TABLE IF NOT EXISTS tasks (
                     task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
-                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER
+                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER, look_at TEXT
                 );
+                CREATE INDEX IF NOT EXISTS tasks_to_look_at ON tasks (look_at) WHERE look_at IS NOT NULL;
                 CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
                 CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT)
                     WITHOUT ROWID;
@@ -339,6 +349,8 @@ def _put(
     With `is_history`, the index is being built: it has no row of the task.
     """
     ended, text = int(row["status"] in ENDS), quick_json.dumps(row, is_compact=True)
+    # When it ended, if a person should look at it.
+    look_at = row.get("finished_at") if ended and needs_look(row) else None
     news = repr([row.get(name) for name in _CHANGE_FIELDS])
     if is_history and ended:
         seq = 0  # it ended before anybody asked
@@ -347,8 +359,8 @@ def _put(
         old = connection.execute(query, (row["task_id"],)).fetchone()
         seq = old[1] if old is not None and old[0] == news else _next_seq(connection)
     connection.execute(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq),
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq, look_at),
     )
     if not ended:
         listed = (row["task_id"], quick_json.dumps(brief(row), is_compact=True), stamp)
