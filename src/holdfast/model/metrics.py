@@ -136,12 +136,14 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _per_hour(ended: list[dict[str, Any]], now: float, since: float | None) -> float | None:
-    """Ended tasks per hour since `since`, or since the first of them started; over at least one hour."""
+    """Ended tasks per hour, from the start of the first one (or `since`, if that is later) to the end of the
+    last one; over at least one hour. Hours in which nothing ran do not count."""
     if not ended:
         return None
     begun = [clock.parse_iso(task["started_at"]) for task in ended if task["started_at"]]
-    start = min(begun, default=now) if since is None else since
-    return round(len(ended) / max(1.0, (now - start) / 3600), 3)
+    done = [clock.parse_iso(task["finished_at"]) for task in ended if task["finished_at"]]
+    start = max(min(begun, default=now), since or 0.0)
+    return round(len(ended) / max(1.0, (max(done, default=now) - start) / 3600), 3)
 
 
 # ── Prometheus ──

@@ -115,6 +115,15 @@ def has_concerns(manifest: dict[str, Any]) -> bool:
     return any(map(manifest.get, ("concerns", "denied", "over_budget")))
 
 
+def needs_look(manifest: dict[str, Any]) -> bool:
+    """Whether a person should look at a task that has ended: it failed, or is completed with concerns, and
+    nobody has applied its work. One that was stopped on request needs nobody."""
+    status = manifest["status"]
+    if manifest.get("applied"):
+        return False
+    return status in (_S.FAILED, _S.ABANDONED) or (status == _S.COMPLETED and has_concerns(manifest))
+
+
 def exit_status(manifest: dict[str, Any]) -> int:
     """Exit status of a command that waited for this task.
 

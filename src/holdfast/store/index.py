@@ -159,6 +159,15 @@ class Index:
             rows = self._connection.execute(query, (limit,)).fetchall()
         return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
 
+    def to_look_at(self, since: str) -> list[dict[str, Any]]:
+        """The tasks that ended since then and that a person should look at, in no order."""
+        return self._read_or_rebuild(lambda: self._to_look_at(since))
+
+    def _to_look_at(self, since: str) -> list[dict[str, Any]]:
+        query = "SELECT short FROM tasks WHERE look_at >= ?"
+        rows = self._connection.execute(query, (since,)).fetchall()
+        return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
+
     def overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         """The tasks that have not ended, as in `live`, and the number of ended ones by state.
 

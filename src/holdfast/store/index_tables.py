@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast import quick_json
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, needs_look
 from holdfast.quick_sqlite import sqlite3
 from holdfast.store import atomic
 from holdfast.store.index_rows import brief
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 16
+_VERSION = 17
 #: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
 _CHANGE_FIELDS = (
     "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
@@ -48,8 +48,9 @@ def connect(path: str) -> sqlite3.Connection:
                 PRAGMA journal_mode = WAL;
                 CREATE TABLE IF NOT EXISTS tasks (
                     task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
-                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER
+                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER, look_at TEXT
                 );
+                CREATE INDEX IF NOT EXISTS tasks_to_look_at ON tasks (look_at) WHERE look_at IS NOT NULL;
                 CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
                 CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT)
                     WITHOUT ROWID;
@@ -99,6 +100,8 @@ def put(
     With `is_history`, the index is being built: it has no row of the task.
     """
     ended, text = int(row["status"] in ENDS), quick_json.dumps(row, is_compact=True)
+    # When it ended, if a person should look at it.
+    look_at = row.get("finished_at") if ended and needs_look(row) else None
     news = repr([row.get(name) for name in _CHANGE_FIELDS])
     if is_history and ended:
         seq = 0  # it ended before anybody asked
@@ -107,8 +110,8 @@ def put(
         old = connection.execute(query, (row["task_id"],)).fetchone()
         seq = old[1] if old is not None and old[0] == news else _next_seq(connection)
     connection.execute(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq),
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq, look_at),
     )
     if not ended:
         listed = (row["task_id"], quick_json.dumps(brief(row), is_compact=True), stamp)

@@ -58,7 +58,7 @@ def test_it_shows_state_agent_stage_times_usage_and_the_last_line() -> None:
         "TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE",
     ]  # fmt: skip
     cells = {row.split()[0]: re.split(r"\s{2,}", row) for row in rows}
-    assert list(cells) == ["failing", "agent-task"]  # newest first
+    assert list(cells) == ["needs", "failing", "ended", "agent-task"]
     assert cells["failing"][1:4] == ["failed", "command", "command_run"]
     assert cells["failing"][5:7] == ["-", "-"]
     assert cells["failing"][8] == "oh no"
@@ -321,16 +321,16 @@ def held_queue() -> None:
 
 def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_up() -> None:
     held_queue()
-    eventually(lambda: "needs you (1)" in holdfast("ls").stdout)
+    eventually(lambda: "needs you (2)" in holdfast("ls").stdout)
     done = holdfast("ls")
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [
-        "needs", "held", "queued", "first", "second", "third", "ended", "bad",
+        "needs", "held", "bad", "queued", "first", "second", "third",
     ]  # fmt: skip
     assert lines[2].split()[1] == "held"
     assert lines[2].endswith("bad failed; 'holdfast queue retry held' to run it anyway")
-    assert lines[4].endswith("  paused")
-    assert "not before " in lines[6]
+    assert lines[5].endswith("  paused")
+    assert "not before " in lines[7]
     assert done.stderr == "the queue is paused; 'holdfast queue resume' continues\n"
     rows = json.loads(holdfast("ls", "--json").stdout)
     jsonschema.validate(rows, {"type": "array", "items": schema.schemas()["short-manifest"]})

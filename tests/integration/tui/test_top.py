@@ -123,11 +123,12 @@ def test_a_paused_queue_and_held_tasks_are_shown_in_their_order() -> None:
     assert holdfast("submit", "--id", "stuck", "--after", "bad", "--", "true").returncode == 0
 
     async def steps(screen: Screen) -> None:
-        await screen.until("needs you (1)")
+        await screen.until("needs you (2)")
         lines = screen.lines
         assert lines[1] == "the queue is paused; 'holdfast queue resume' continues"
-        needs = lines.index("needs you (1)")
+        needs = lines.index("needs you (2)")
         assert lines[needs + 1].split()[:2] == ["stuck", "held"]
+        assert lines[needs + 2].split()[:2] == ["bad", "failed"]
         queued = lines.index("queued (2)")
         assert [line.split()[0] for line in lines[queued + 1 : queued + 3]] == ["first", "second"]
         done = await asyncio.to_thread(holdfast, "queue", "resume")
@@ -306,7 +307,7 @@ def test_an_ended_task_is_retried_and_a_refusal_is_shown() -> None:
     kin.go()
 
     async def steps(screen: Screen) -> None:
-        await screen.until("ended (1)")
+        await screen.until("needs you (1)")
         await screen.press("r")
         await screen.until("Run it again?")
         await screen.press("enter")

@@ -115,6 +115,9 @@ def test_rates_and_averages_of_a_home() -> None:
         "unpriced_calls": 0,
     }
     assert home["tool_usage"]["breakdown"] == {"Bash": 3, "Read": 3}
+    # From the first start to the last end: a home that was idle before and after was not slower.
+    assert metrics.of_home(tasks, NOW + 86400, since=NOW - 86400)["iterations_per_hour"] == 2.0
+    assert metrics.of_home(tasks, NOW + 86400)["iterations_per_hour"] == 2.0
     later = metrics.of_home(tasks, NOW, since=NOW - 45 * 60)
     assert (later["ended"], later["by_status"]) == (1, {"completed": 1, "running": 1})
 

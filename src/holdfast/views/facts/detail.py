@@ -357,7 +357,7 @@ class Detail:
             "is_archived": self.is_archived,
             "journal_bytes": self.journal_bytes,
             "state": describe.state(self.manifest),
-            "group": describe.group(self.manifest),
+            "group": describe.group(self.manifest, now, is_archived=self.is_archived),
             "elapsed_s": round(describe.elapsed_s(self.manifest, now), 3),
             "progress_at": self.progress_at,
             "manifest": self.shown,

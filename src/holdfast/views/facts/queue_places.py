@@ -50,7 +50,7 @@ class QueuePlaces:
                 items, paused = queue.items(), queue.paused()
         except HoldfastError:
             return
-        waiting = sorted((item for item in items if item.state != "claimed"), key=_start)
+        waiting = in_order([item for item in items if item.state != "claimed"])
         for position, item in enumerate(waiting, 1):
             why = queue_reason.reason(item, paused)
             self._of[item.task_id] = {"position": position, "state": item.state, "waits": why}
@@ -86,6 +86,12 @@ class QueuePlaces:
         home = self._home
         files = (home.queue, f"{home.queue}-wal", home.loop, home.interrupt_request, home.down)
         return [_stamp(path) for path in files]
+
+
+def in_order(items: list[Item]) -> list[Item]:
+    """Items of the queue, which are sorted by priority, in the order in which they will start. Those that
+    have started come first."""
+    return sorted(items, key=lambda item: (-1, "") if item.state == "claimed" else _start(item))
 
 
 def _start(item: Item) -> tuple[int, str]:

@@ -11,11 +11,12 @@ from holdfast.model import metrics as statistics
 from holdfast.model import next_action, timeline
 from holdfast.model.next_action import Step
 from holdfast.model.soundness import UNREADABLE
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import load, metrics
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import events, home_status, task_list
+from holdfast.views.facts.queue_places import in_order
 from holdfast.views.text import describe, next_steps, queue_reason
 
 TYPE_CHECKING = False
@@ -85,12 +86,15 @@ def _needs(
         elif row["status"] == Status.WAITING:
             until = row["wake_at"]
             found.append(_need(row["task_id"], "limit", row["status_reason"] or "", None, until=until))
+    to_look_at = {row["task_id"] for row in rows if needs_look(row)}
     for row in ended:
-        if row["status"] in (Status.FAILED, Status.ABANDONED, Status.TIMEOUT):
+        if row["task_id"] not in to_look_at:
+            continue
+        if row["status"] != Status.COMPLETED:
             found.append(_need(row["task_id"], row["status"], row["reason"] or "", _step(row)))
         elif row["denied"]:
             found.append(_need(row["task_id"], "denied", row["concerns"], _step(row)))
-        elif row["concerns"]:
+        else:
             kind = "budget" if row["over_budget"] else "objections"
             found.append(_need(row["task_id"], kind, row["concerns"], _step(row)))
     return sorted(found, key=lambda need: _URGENCY.index(need["kind"]))
@@ -183,7 +187,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
         try:
             with LocalQueue(home, reads_only=True) as queue:
-                items = [item for item in queue.items() if item.state != "claimed"]
+                items = in_order([item for item in queue.items() if item.state != "claimed"])
                 paused = queue.paused()
         except HoldfastError:
             items, paused = [], []

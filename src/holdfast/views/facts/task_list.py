@@ -25,7 +25,8 @@ RECENT = 20
 
 
 def tasks(home: Home, *, everything: bool, state: str | None, is_brief: bool = False) -> list[dict[str, Any]]:
-    """Tasks that have not ended and the most recently ended ones; all with `everything` or in one `state`.
+    """Tasks that have not ended, the most recently ended ones and those that need you; all with `everything`
+    or in one `state`.
 
     With `is_brief`, those that have not ended have only what a table shows.
     """
@@ -34,7 +35,9 @@ def tasks(home: Home, *, everything: bool, state: str | None, is_brief: bool = F
     index = Index(home)
     try:
         live = index.brief() if is_brief else index.live()
-        ended = index.ended(None if everything or state is not None else RECENT)
+        is_all = everything or state is not None
+        ended = index.ended(None if is_all else RECENT)
+        ended += [] if is_all else index.to_look_at(describe.look_back_to())
     finally:
         index.close()
     # A task may have ended between the two queries: the later answer wins.

@@ -6,7 +6,7 @@ from holdfast import clock
 from holdfast.model.elapsed import began_at
 from holdfast.model.elapsed import elapsed_s as elapsed_s
 from holdfast.model.soundness import UNREADABLE
-from holdfast.model.status import DOWN_COMMAND, ENDS, Status
+from holdfast.model.status import DOWN_COMMAND, ENDS, Status, needs_look
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -36,16 +36,25 @@ def state(manifest: dict[str, Any]) -> str:
 
 #: Groups of tasks in a list, in this order.
 GROUPS = ("needs you", "working", "waiting", "queued", "ended")
+#: How far `report` looks back. What failed before that needs you no more: it was seen, or does not matter.
+LOOK_BACK, _LOOK_BACK_S = "24h", 24 * 3600.0
 
 
-def group(manifest: dict[str, Any]) -> str:
-    """The group of a task in a list."""
+def group(manifest: dict[str, Any], now: float | None = None, *, is_archived: bool = False) -> str:
+    """The group of a task in a list. What was archived was dealt with."""
     status = manifest["status"]
     if status in ENDS:
-        return "ended"
+        is_open = not is_archived and needs_look(manifest)
+        is_open = is_open and (manifest.get("finished_at") or "") >= look_back_to(now)
+        return "needs you" if is_open else "ended"
     if status in (Status.INTERRUPTED, UNREADABLE) or (status == Status.QUEUED and is_held(manifest)):
         return "needs you"
     return str(status) if status in (Status.WAITING, Status.QUEUED) else "working"
+
+
+def look_back_to(now: float | None = None) -> str:
+    """The time since which an ended task may need you."""
+    return clock.iso((clock.now() if now is None else now) - _LOOK_BACK_S)
 
 
 def is_held(row: dict[str, Any]) -> bool:

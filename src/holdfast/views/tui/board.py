@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model.status import ENDS
 from holdfast.views.facts import queue_places
 from holdfast.views.text import describe
 
@@ -101,6 +102,8 @@ class Board:
                 rows.sort(key=key, reverse=self.sort != "name")
                 if name == "queued" and self.sort == "age":
                     rows.sort(key=queue_places.order)
+                elif name == "needs you":
+                    rows.sort(key=lambda row: row["status"] in ENDS)  # questions before failures
                 lines.append(Heading(name, len(rows)))
                 lines += [row["task_id"] for row in rows]
         return lines

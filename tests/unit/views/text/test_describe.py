@@ -26,3 +26,33 @@ def test_a_report_in_one_line_has_no_signs_of_headings() -> None:
     text = "## Findings None. ### Test gaps issue #12 and C# #"
     assert describe.without_headings(text) == "Findings None. Test gaps issue #12 and C#"
     assert describe.without_headings("as  it is") == "as  it is"
+
+
+NOW = clock.parse_iso("2026-01-31T12:00:00.000Z")
+CONCERN = {"stage": "a_review", "text": "it is wrong"}
+
+
+@pytest.mark.parametrize(
+    ("row", "group"),
+    [
+        ({"status": "failed"}, "needs you"),
+        ({"status": "abandoned"}, "needs you"),
+        ({"status": "killed"}, "ended"),
+        ({"status": "completed"}, "ended"),
+        ({"status": "completed", "concerns": [CONCERN]}, "needs you"),
+        ({"status": "completed", "denied": [{"stage": "a_impl"}]}, "needs you"),
+        ({"status": "completed", "over_budget": "tokens"}, "needs you"),
+        ({"status": "completed", "concerns": [CONCERN], "applied": {"how": "merge"}}, "ended"),
+        ({"status": "failed", "finished_at": "2026-01-30T12:00:01.000Z"}, "needs you"),
+        ({"status": "failed", "finished_at": "2026-01-30T11:59:59.000Z"}, "ended"),
+        ({"status": "interrupted"}, "needs you"),
+        ({"status": "running"}, "working"),
+    ],
+)
+def test_what_ended_in_the_last_day_and_was_not_dealt_with_needs_you(
+    row: dict[str, object], group: str
+) -> None:
+    row = {"finished_at": "2026-01-31T11:00:00.000Z", **row}
+    assert describe.group(row, NOW) == group
+    if row["status"] == "failed":
+        assert describe.group(row, NOW, is_archived=True) == "ended"

@@ -23,8 +23,9 @@ COMMAND = Command(
     name="ls",
     summary="List tasks.",
     description="Shows all tasks that have not ended and the most recently ended ones, in groups: what needs "
-    "you, working, waiting, queued, ended. Queued tasks are listed in the order in which they will start. "
-    "A narrow terminal shows fewer columns.",
+    "you, working, waiting, queued, ended. A task that failed, or that its reviewers object to, needs you "
+    f"for {describe.LOOK_BACK}, unless you retry, apply, archive or remove it. Queued tasks are listed in "
+    "the order in which they will start. A narrow terminal shows fewer columns.",
     examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json | jq '.[].status'"),
     options=(
         Option(flags=("-a", "--all"), dest="all", kind="flag", help="Include all ended tasks."),
@@ -111,12 +112,14 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
     )
     if values["json"]:
         now = clock.now()
-        out.data([_complete(row, now) for row in rows])
+        out.data([_complete(row, now, is_archived=values["archived"]) for row in rows])
     elif values["quiet"]:
         for row in rows:
             print(row["task_id"])
     elif rows:
-        _print(home, rows, is_archive=values["archived"])
+        more = _print(home, rows, is_archive=values["archived"], is_cut=not values["all"] and state is None)
+        if more:
+            out.talk(f"{more} more {'needs' if more == 1 else 'need'} you: 'holdfast report' lists them")
         _print_lost_runners(home, [row for row in rows if row["runner_gone"]])
         for line in places.obstacles:
             out.talk(fit_text.printable(line))
@@ -131,9 +134,10 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
     return rows
 
 
-def _complete(row: dict[str, Any], now: float) -> dict[str, Any]:
+def _complete(row: dict[str, Any], now: float, *, is_archived: bool) -> dict[str, Any]:
     """A row with what the table derives."""
-    return {**row, "group": describe.group(row), "elapsed_s": round(describe.elapsed_s(row, now), 3)}
+    group = describe.group(row, now, is_archived=is_archived)
+    return {**row, "group": group, "elapsed_s": round(describe.elapsed_s(row, now), 3)}
 
 
 def _no_tasks(home: Home, *, is_archive: bool) -> str:
@@ -167,16 +171,21 @@ _WATCH_S, _IDLE_S, _LEAST_PAUSE_S = 1.0, 30.0, 0.1
 _DROPPED_FOR_LAST, _DROPPED_FIRST = (3, 7, 5, 2), (6, 4)
 
 
-def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool) -> None:
+def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool, is_cut: bool) -> int:
+    """Print the table. Returns how many ended tasks that need you it leaves out: those after the newest."""
     now = clock.now()
     members: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        members.setdefault(describe.group(row), []).append(row)
+        members.setdefault(describe.group(row, now, is_archived=is_archive), []).append(row)
+    needy = members.get("needs you", [])
+    open_ones = [row for row in needy if row["status"] not in ENDS]
+    failures = [row for row in needy if row["status"] in ENDS]
+    shown = failures[: task_list.RECENT] if is_cut else failures
     rows, headings = [], dict[int, str]()
     for group in describe.GROUPS:
         if group in members and len(members) > 1:
             headings[len(rows)] = f"{group} ({len(members[group])})"
-        rows += members.get(group, [])
+        rows += members.get(group, []) if group != "needs you" else [*open_ones, *shown]
     folder = files.open_folder(home.archive if is_archive else home.tasks)
     cells = [_cells(folder, row, now) for row in rows]
     os.close(folder)
@@ -189,6 +198,7 @@ def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool) -> None:
         begins_with_id=True,
         headings=headings,
     )
+    return len(failures) - len(shown)
 
 
 def _cells(folder: int, row: dict[str, Any], now: float) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.rows import report_text
 from holdfast.views.cli.show import out, user_file
 from holdfast.views.facts import report
-from holdfast.views.text import fit_text
+from holdfast.views.text import describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SINCE = "24h"
+_SINCE = describe.LOOK_BACK
 
 COMMAND = Command(
     name="report",

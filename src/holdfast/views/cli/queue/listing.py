@@ -9,6 +9,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.queue import schedules
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
 from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.facts.queue_places import in_order
 from holdfast.views.text import fit_text, queue_reason
 
 TYPE_CHECKING = False
@@ -31,8 +32,8 @@ class EmptyQueue:
 
 
 def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
-    """List all items, and what holds up the queue."""
-    items, paused = queue.items(), queue.paused()
+    """List all items, in the order in which they start, and what holds up the queue."""
+    items, paused = in_order(queue.items()), queue.paused()
     planned = schedule.read_all(home)
     if values["json"]:
         data = as_json(items, paused)
