@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from contracts import schema
-from holdfast.store import index
+from holdfast.store import index_tables
 from holdfast.store.layout import Home
 from holdfast.views.facts import digest as facts
 from tests.support import kin, processes
@@ -176,7 +176,7 @@ def test_what_does_not_fit_into_a_full_digest_comes_if_the_tasks_ended_long_ago(
 def test_what_does_not_fit_into_a_full_digest_comes_after_forgotten_removals(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "_GONE_KEPT", 2)
+    monkeypatch.setattr(index_tables, "_GONE_KEPT", 2)
     made = too_many()
     digest()
     for number in range(4):
