@@ -173,6 +173,21 @@ def test_a_waiting_task_holds_no_slot(home: str) -> None:
     waiting.stop()
 
 
+def test_a_task_that_waits_less_than_a_minute_keeps_its_slot(home: str) -> None:
+    """Else it would go on beside the task that took its slot."""
+    soon = ("--base-interval", "3s", "--max-interval", "3s")
+    script = "echo x >> times; [ $(wc -l < times) -gt 2 ] && exit 0; kill -KILL $$"
+    first = submit("--priority", "high", *soon, "--", "sh", "-c", script)
+    fill(other=working())
+    up()
+    first.wait_for("waiting")
+    assert json.loads(holdfast("status", "--json").stdout)["slots"]["used"] == 1
+    first.wait_for("completed", within_s=60)
+    task("other").wait_for("completed")
+    begun = task("other").events("attempt.opened")[0]["at"]
+    assert begun > first.events("attempt.ended")[-1]["at"]
+
+
 # ── iterations ──
 
 

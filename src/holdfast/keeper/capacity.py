@@ -9,7 +9,6 @@ from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.keeper.loop_state import LoopSpec
 from holdfast.model.outcome import MUST_WAIT
-from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import Capacity, Item
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-#: States in which a dispatched task does not use its slot.
-_RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
 _MB = 1024 * 1024
 #: A longer wait means that the agent is out of quota.
 _LIMIT_S = 60.0
@@ -38,11 +35,11 @@ def measure(
 ) -> tuple[Capacity, str]:
     """The capacity besides these claims, and a message about agents for which there is not enough memory.
 
-    Only working tasks use slots: a task that waits for a quota or a person keeps its claim, but not its slot.
+    A task that waits for a person, or for a minute or more, keeps its claim, but not its slot.
     `cooling` is the number of slots that pause after a task; `agents` are the agents of waiting tasks,
     and nothing of the pools in `closed` may start.
     """
-    resting = [item for item in claims if sync.status_of(home, item.task_id) in _RESTING]
+    resting = [item for item in claims if not sync.uses_slot(home, item.task_id)]
     outside = sum(claim_owner.is_external(item.claimed_by) for item in claims)
     limits, pools = dict(spec.agents), dict(spec.pools)
     for item in resting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast import clock
 from holdfast.errors import InvalidMove
 from holdfast.model.names import Names
 
@@ -113,6 +114,26 @@ EXIT_STATUS: dict[Status, int] = {
 def has_concerns(manifest: dict[str, Any]) -> bool:
     """Whether a person must look at a task although it is completed."""
     return any(map(manifest.get, ("concerns", "denied", "over_budget")))
+
+
+#: A queued task that waits at least this long gives its slot away, and goes through the queue again.
+LONG_WAIT_S = 60.0
+
+
+def uses_slot(manifest: dict[str, Any]) -> bool:
+    """Whether a started task of the queue uses its slot: one that waits for a person or for a long time does
+    not. After a short wait it goes on without asking the queue, so it keeps its slot, unless only the checks
+    of its pull request are looked at."""
+    if manifest["status"] != _S.WAITING:
+        return manifest["status"] != _S.INTERRUPTED
+    checks: dict[str, Any] = manifest.get("ci") or {}
+    if checks.get("state") == "pending":
+        return False
+    wake_at, since = manifest.get("wake_at"), manifest.get("status_updated_at")
+    try:
+        return bool(wake_at) and clock.parse_iso(wake_at) - clock.parse_iso(since or "") < LONG_WAIT_S
+    except ValueError:
+        return False
 
 
 def needs_look(manifest: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model import status
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import load
@@ -179,6 +180,16 @@ def item_for(
 def is_known(home: Home, task_id: str) -> bool:
     """Whether a task with this id exists, archived or not."""
     return os.path.isdir(home.packet(task_id).path) or os.path.isdir(home.archived(task_id).path)
+
+
+def uses_slot(home: Home, task_id: str) -> bool:
+    """Whether a claimed task uses its slot. One that cannot be read may work."""
+    if status_of(home, task_id) not in (Status.WAITING, Status.INTERRUPTED):
+        return True
+    try:
+        return status.uses_slot(load.read_manifest(home.packet(task_id)))
+    except HoldfastError:
+        return True
 
 
 def status_of(home: Home, task_id: str) -> str | None:

@@ -239,7 +239,9 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
     keeper.packet("c")
     keeper.dispatch.step(rung=True)
     keeper.claim("a")
-    moved(waits, Status.WAITING, status_reason=reason, wake_at=clock.iso(clock.now() + wake_s))
+    now = clock.now()
+    times = {"wake_at": clock.iso(now + wake_s), "status_updated_at": clock.iso(now)}
+    moved(waits, Status.WAITING, status_reason=reason, **times)
     data = atomic.read_json(waits.manifest) or {}
     stages = [{**stage, "state": "active", "outcome": outcome} for stage in data["stages"]]
     atomic.write_json(waits.manifest, {**data, "stages": stages}, durable=False)
@@ -247,10 +249,11 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
         spec = loop_state.read_spec(keeper.home)
         found, _ = capacity.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())
         assert found.agents.get("scripted") == left
-        assert found.slots == spec.slots + 1, "a waiting task needs no slot"
+        # After a short wait it goes on without asking the queue, so it keeps its slot.
+        assert found.slots == spec.slots + (wake_s >= 60.0)
         claimed = queue.claim("somebody", found)
-    assert claimed is not None
-    assert claimed.task_id == ("c" if left == 0 else "b")
+    expected = "c" if left == 0 else "b"
+    assert (claimed.task_id if claimed is not None else None) == (expected if wake_s >= 60.0 else None)
 
 
 # ── what rests ──

@@ -7,15 +7,13 @@ the journal and the files, so the successor of a killed runner takes the same ne
 from __future__ import annotations
 
 from holdfast.model.fold import CRASH_LIMIT
-from holdfast.model.status import PARKED, Cause, Status
+from holdfast.model.status import LONG_WAIT_S, PARKED, Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import start
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move, plan_interrupt
 from holdfast.runner.plan.step import EndTakeover, EndTask, IntendStop, Leave, Report, Step, Watch
 
-#: A queued task that waited longer than this continues through the queue.
-_LONG_WAIT_S = 60.0
 #: Wall time can jump: never sleep longer than this on one reading of it.
 _LONGEST_SLEEP_S = 60.0
 #: Why a task is not run: an agent that can write files could have made it.
@@ -80,7 +78,7 @@ def _plan_wait(task: Task, facts: Facts) -> Step:
             return ask(task, facts, facts.interrupt_file)
         return Watch(wait_s=min(left_s, task.spec.limits.base_interval_s, _LONGEST_SLEEP_S))
     # A long wait gave its slot away: the task queues for one again, ahead of those that have not started.
-    is_queued = task.spec.queue is not None and facts.wait_s >= _LONG_WAIT_S
+    is_queued = task.spec.queue is not None and facts.wait_s >= LONG_WAIT_S
     return move(task, Status.QUEUED if is_queued else Status.SPAWNING, "the wait is over")
 
 

@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: States of started tasks of the queue that use no slot.
-_WITHOUT_SLOT = ("waiting", "interrupted")
 #: Levels of urgency, the most urgent first: broken, and it does not mend itself; a person is asked; to be
 #: looked at when there is time.
 URGENT, QUESTION, NOTE = LEVELS = ("urgent", "question", "note")
@@ -74,7 +72,7 @@ def gather(home: Home) -> dict[str, Any]:
     notes = _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
     alerts += [Alert(level=NOTE, text=text) for text in notes]
     running = [_running(row) for row in live if describe.group(row) == "working"]
-    queue, queue_alerts, slots_used = _queue(home, {row["task_id"]: row["status"] for row in live})
+    queue, queue_alerts, slots_used = _queue(home, {row["task_id"]: row for row in live})
     alerts = sorted(alerts + queue_alerts, key=lambda alert: LEVELS.index(alert.level))
     return {
         "schema": "holdfast.status/1",
@@ -246,7 +244,7 @@ def _source_attention(home: Home) -> list[str]:
     return [f"source {source} fails: {error}" for source, error in sorted(failing.items())]
 
 
-def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None, list[Alert], int]:
+def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] | None, list[Alert], int]:
     """Counts of the queue and the state of the loop (None without a queue), what needs attention, and the
     number of used slots.
 
@@ -255,6 +253,7 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
     if not os.path.exists(home.queue):
         return None, [], 0
     from holdfast.model import next_action
+    from holdfast.queue import sync
     from holdfast.queue.local import LocalQueue
 
     try:
@@ -270,14 +269,14 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
     states: dict[str, int] = {}
     alerts: list[Alert] = []
     slots_used = 0
-    without_item = {task_id for task_id, status in status_of.items() if status == "queued"}
+    without_item = {task_id for task_id, row in live.items() if row["status"] == "queued"}
     for item in items:
-        if status_of.get(item.task_id) in (None, *ENDS):
+        row = live.get(item.task_id)
+        if row is None or row["status"] in ENDS:
             continue
         without_item.discard(item.task_id)
         states[item.state] = states.get(item.state, 0) + 1
-        # A task that waits for a limit or a person has left its slot to the next one.
-        slots_used += item.state == "claimed" and status_of[item.task_id] not in _WITHOUT_SLOT
+        slots_used += item.state == "claimed" and sync.uses_slot(home, item.task_id)
         if item.state in ("held", "poison"):
             task = {"task_id": item.task_id, "status": "queued"}
             (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
