@@ -175,7 +175,8 @@ def test_a_start_that_cannot_be_dropped_is_no_loss_of_the_task(
     really_open = os.open
 
     def full(path: str, *args: int, **named: int) -> int:
-        if str(path).startswith(packet.inbox + "/"):
+        folder = named.get("dir_fd")
+        if folder is not None and os.path.samestat(os.fstat(folder), os.stat(packet.inbox)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         return really_open(path, *args, **named)
 
