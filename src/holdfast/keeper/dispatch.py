@@ -36,7 +36,7 @@ SYNC_S = 15.0
 #: A comparison reads every waiting packet, so in a long queue, several bells are answered with one
 #: comparison: there is a pause for every item beyond these.
 _SYNC_FREE_ITEMS, _SYNC_PAUSE_PER_ITEM_S = 100, 0.001
-#: Pause while the machine is short of memory or disk.
+#: Pause while the machine is short of memory or disk, or a budget is spent.
 _SHORT_S = 5.0
 #: How long to wait for tasks to be interrupted when the loop ends.
 _PARK_S = 60.0
@@ -181,7 +181,7 @@ class Dispatch:
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
         if why := allowance.over_budget(spent, spec.budget_usd):
             self._hold_reason = why
-            return SYNC_S
+            return _SHORT_S  # somebody may raise it
         if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.size_text(spec.min_free_disk_bytes)
             self._hold_reason = f"no task is started: less than {least} of disk space is free"
