@@ -405,9 +405,10 @@ def test_a_runner_that_gets_no_descriptor_for_its_recorder_tries_again(home: str
     runner = task.runner_pid()
     used = {int(name) for name in os.listdir(f"/proc/{runner}/fd")}
     free = [number for number in range(256) if number not in used]
-    # Two: enough for every file that is opened for a moment, too few for a lock and a pipe.
+    # Three: enough for every file that is opened for a moment, with its directories; too few for a lock and
+    # a pipe.
     before = resource.prlimit(runner, resource.RLIMIT_NOFILE)
-    resource.prlimit(runner, resource.RLIMIT_NOFILE, (free[2], before[1]))
+    resource.prlimit(runner, resource.RLIMIT_NOFILE, (free[3], before[1]))
     void = task.wait_for_event("attempt.void", 2)
     assert void["reason"] == "the recorder could not be forked: Too many open files"
     resource.prlimit(runner, resource.RLIMIT_NOFILE, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -118,10 +119,17 @@ def test_a_git_that_hangs_costs_a_few_seconds_and_nothing_else(
 
 
 def test_what_cannot_be_kept_is_said_and_nothing_is_raised(
-    task: Task, capfd: pytest.CaptureFixture[str]
+    task: Task, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     book = ledger(task)
-    os.rename(task.path("state"), task.path("gone"))
+    really_open = os.open
+
+    def read_only(path: str, flags: int, *args: int, **named: int) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return really_open(path, flags, *args, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
     assert save(book, "why") is None
     assert "the context of the interrupt was not saved" in capfd.readouterr().err
 

@@ -64,7 +64,7 @@ def test_next_check_and_show_change_nothing() -> None:
     submit("high", "--priority", "high")
     submit("late", "--after", "low")
     before = told("queue", "ls")
-    assert [item["task_id"] for item in before["items"]] == ["high", "late", "low"]
+    assert [item["task_id"] for item in before["items"]] == ["high", "low", "late"]
     assert queue("next").stdout == "high\n"
     assert told("queue-item", "next")["task_id"] == "high"
     assert told("queue-check", "check") == {
