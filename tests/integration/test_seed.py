@@ -74,9 +74,9 @@ def test_nothing_of_the_seed_leaks_into_runner_recorder_and_agent(home: str, see
     eventually(lambda: set(descriptors(agent)) == {0, 1, 2}, what="the shell has loaded, and has no other")
     attempt = task.attempts()[0]
     # The pipe that reports the exec stays open for a moment.
-    held = {"/dev/null", os.path.join(attempt, "lock"), attempt}
+    held = {"/dev/null", os.path.join(attempt, "lock"), attempt, task.path()}
     eventually(
-        lambda: set(descriptors(recorder).values()) == held, what="it holds its lock and its directory"
+        lambda: set(descriptors(recorder).values()) == held, what="it holds its lock and its directories"
     )
     inherited = set(own.values()) & set(descriptors(runner).values())
     assert {path for path in inherited if not path.startswith(("/dev/null", "anon_inode"))} == set()
