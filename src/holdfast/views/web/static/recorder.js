@@ -87,8 +87,8 @@ function ticks(map) {
     const step = STEPS.find((each) => (each / (piece.to - piece.from)) * piece.width >= 84) || STEPS.at(-1);
     for (let at = Math.ceil(piece.from / step) * step; at < piece.to; at += step) found.push([at, map.x(at)]);
   }
-  // On a phone nothing else may fit.
-  const all = found.length || !map.pieces.length ? found : [map.pieces[0].from, map.pieces.at(-1).to].map((at) => [at, map.x(at)]);
+  // On a phone, or in a short task, there may be one at most: then the ends.
+  const all = found.length > 1 || !map.pieces.length ? found : [map.pieces[0].from, map.pieces.at(-1).to].map((at) => [at, map.x(at)]);
   // No time is written over the one before.
   let last = -Infinity;
   return all.filter(([, place]) => place - last >= 56 && ((last = place), true));
