@@ -1,5 +1,8 @@
 """An agent puts a link to a directory of the user in place of a directory of its packet: nothing there is
-written, changed or removed, by the rest of its task or by any command."""
+written, changed or removed, by the rest of its task or by any command.
+
+All directories: HOLDFAST_HOSTILE_FULL=1. Otherwise a sample.
+"""
 
 from __future__ import annotations
 
@@ -87,9 +90,14 @@ def settled(task: Task) -> str | None:
 CASES = [(folder, "moved") for folder in FOLDERS] + [
     (folder, "removed") for folder in ("attempts", "attempts/005-codex_impl", "state", "outputs")
 ]
+#: One writer of each kind: recorder, heartbeat, gate, git data.
+SAMPLE = [
+    ("attempts", "moved"), ("attempts", "removed"), ("attempts/006-codex_impl.gate", "moved"),
+    ("state", "removed"), ("outputs", "moved"), ("state/workspace/git", "moved"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("folder", "way"), CASES)
+@pytest.mark.parametrize(("folder", "way"), CASES if os.environ.get("HOLDFAST_HOSTILE_FULL") else SAMPLE)
 def test_nothing_behind_a_link_in_a_packet_is_touched(home: str, folder: str, way: str) -> None:
     victim = os.path.join(os.path.dirname(home), "victim")
     agents = StandIns(["gemini_brief", "codex_impl", "codex_verify", "gemini_review"])
