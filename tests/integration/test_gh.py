@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support import repos
 from tests.support.github import URL, GitHub, check
 from tests.support.packets import Written, calls, played
 from tests.support.repos import Repo
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.req("TEA-6", "TEA-7", "TEA-8")]
@@ -27,19 +28,12 @@ PULL = "https://localhost/o/n/pull/1"
 
 @pytest.fixture
 def remote() -> Repo:
-    repo = Repo(os.path.join(os.path.dirname(os.environ["HOLDFAST_HOME"]), "remote.git"), with_git=False)
-    repo.git("init", "-q", "--bare", "-b", "main")
-    return repo
+    return repos.bare_remote()
 
 
 @pytest.fixture
 def project(remote: Repo) -> Repo:
-    repo = Repo(os.path.join(workspace(), "project"))
-    repo.write("a.txt", "a\n")
-    repo.commit()
-    repo.git("push", "-q", remote.path, "main")
-    repo.git("remote", "add", "origin", URL)
-    return repo
+    return repos.pushed_project(remote, url=URL)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import __main__ as preparing
 from tests.support.journals import opened
+from tests.support.tasks import workspace
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "A Person",
@@ -185,3 +186,22 @@ def _main(main: Callable[[list[str]], int], argv: list[str]) -> tuple[int, str]:
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         return main(argv), said.getvalue()
+
+
+def bare_remote() -> Repo:
+    """An empty bare repository beside the home, to push to."""
+    repo = Repo(os.path.join(os.path.dirname(os.environ["HOLDFAST_HOME"]), "remote.git"), with_git=False)
+    repo.git("init", "-q", "--bare", "-b", "main")
+    return repo
+
+
+def pushed_project(remote: Repo, *, url: str = "") -> Repo:
+    """A project of one commit, which the remote has, too; its `origin` has the address `url`."""
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write("a.txt", "a\n")
+    repo.commit()
+    repo.git("remote", "add", "origin", remote.path)
+    repo.git("push", "-q", "origin", "main")
+    if url:
+        repo.git("remote", "set-url", "origin", url)
+    return repo

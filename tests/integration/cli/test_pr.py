@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support import repos
 from tests.support.gh import GH, Gh, path_without_gh
 from tests.support.packets import Written, calls, played
 from tests.support.repos import Repo
@@ -21,19 +22,12 @@ pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.req("TEA-6")]
 
 @pytest.fixture
 def remote() -> Repo:
-    repo = Repo(os.path.join(os.path.dirname(os.environ["HOLDFAST_HOME"]), "remote.git"), with_git=False)
-    repo.git("init", "-q", "--bare", "-b", "main")
-    return repo
+    return repos.bare_remote()
 
 
 @pytest.fixture
 def project(remote: Repo) -> Repo:
-    repo = Repo(os.path.join(workspace(), "project"))
-    repo.write("a.txt", "a\n")
-    repo.commit()
-    repo.git("remote", "add", "origin", remote.path)
-    repo.git("push", "-q", "origin", "main")
-    return repo
+    return repos.pushed_project(remote)
 
 
 def work(project: Repo, task_id: str = "it", **more: Any) -> Task:
