@@ -54,7 +54,7 @@ long it takes here, and times grow with it. Besides that:
 - **Row 5, CPU**: a line wakes its runner only after a silence; while more output comes, it is read at
   intervals of up to 8 s, unless a command follows it (decision 0042).
 - **Row 5, wake-ups**: an idle runner's timer fires once per check interval, and its heartbeat does not wait
-  for the disk. The rest is the keeper's, which scans every 15 s, and the seed's, which looks every 5 s
+  for the disk. The rest is the keeper's, which scans every 15 s, and the seed's, which looks every 15 s
   whether a signal has stopped the keeper.
 - **Row 7**: a line that is an event needs a decoded structure, a record, redaction, and its place in the
   journal and the state: 8 to 10 µs, nearly all of it in Python. Codex and OpenCode print only such lines, a
