@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Home
 
 #: Changes within this time are drawn together.
-_TOGETHER_S = 0.05
+_TOGETHER_S = 0.1
 _TICK_S = 1.0
 #: Actions whose key is a letter or a sign.
 _BY_LETTER = frozenset(
@@ -208,7 +208,8 @@ class TopApp(App[None]):
     def _told(self) -> None:
         """Something changed. It is read a moment later, with what follows at once."""
         self._ignore()
-        self.set_timer(_TOGETHER_S, self._take_and_listen)
+        # Not Textual's set_timer, which makes a task: it costs as much as reading the change.
+        asyncio.get_running_loop().call_later(_TOGETHER_S, self._take_and_listen)
 
     def _take_and_listen(self) -> None:
         if self._changes is not None:
