@@ -138,6 +138,7 @@ PACKET = {
     "acceptance.criteria": HARMLESS,
     "acceptance.timeout_sec": HARMLESS,
     "gate.max_severity": HARMLESS,
+    "gate.checks": PROGRAMS,
     "gate.ci.pull_request": PERMISSIONS,  # it pushes
     "gate.ci.timeout_sec": HARMLESS,
     "gate.ci.remote": PERMISSIONS,
