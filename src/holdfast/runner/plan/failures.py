@@ -45,7 +45,7 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
     if attempt.triage is None:
         # Announced before the triage, which marks it as done: a kill in between announces it twice, never not
         # at all.
-        if attempt.number not in facts.memory.refusals_announced:
+        if attempt.number not in facts.remembered.refusals_announced:
             return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
         failure = Failure(
             stage=attempt.stage,

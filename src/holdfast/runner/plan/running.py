@@ -40,7 +40,7 @@ _LIMIT_AHEAD_S, _LIMIT_SILENCE_S = 120.0, 10.0
 
 def plan_open(task: Task, facts: Facts, now: Now) -> Step:
     """The next step while executions are open."""
-    failure = facts.memory.start_failure
+    failure = facts.remembered.start_failure
     if failure is not None and failure.kind != "process":
         # One of a parallel group cannot start: stop those that have started, and ask.
         unstopped = _without_intent(task)
