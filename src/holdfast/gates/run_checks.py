@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import os
 
 from holdfast.gates.base import CHECKS, RUNS_COMMANDS, Case, Check, checks_of, in_scope, is_writer
 from holdfast.gates.gather_case import note_tree
-from holdfast.model import conclusion, roles
+from holdfast.model import conclusion
 from holdfast.store import atomic
 from holdfast.workspace.snapshots.changes import changed, text
 
@@ -28,8 +27,6 @@ def run_checks(case: Case) -> list[Check]:
         if name in RUNS_COMMANDS:
             note_tree(case)
         results.append(redacted(case, _function(name)(case)))
-    if not roles.get(case.stage.role).checks and (plugin := _plugin(case.stage.role)) is not None:
-        results.append(redacted(case, plugin(case)))
     return results
 
 
@@ -68,18 +65,6 @@ def redacted(case: Case, result: Check) -> Check:
 def _function(name: str) -> CheckFunction:
     module, _, function = CHECKS[name].partition(":")
     return getattr(importlib.import_module(module), function)
-
-
-def _plugin(role: str) -> CheckFunction | None:
-    """The check of a third party for a role: the entry point of that name in `holdfast.gates`."""
-    allowed = os.environ.get("HOLDFAST_PLUGINS")
-    if allowed is not None and role not in allowed.split(","):
-        return None
-    from importlib.metadata import entry_points
-
-    for entry_point in entry_points(group="holdfast.gates", name=role):
-        return entry_point.load()
-    return None
 
 
 def result_of(

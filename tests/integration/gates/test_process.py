@@ -39,27 +39,6 @@ def test_passed_not_passed_and_not_judged(packet) -> None:
     assert done.stderr.startswith("error: it has no stage codex_other")
 
 
-def test_a_role_of_another_package_has_its_own_check(home: str, tmp_path) -> None:
-    (tmp_path / "their_gate.py").write_text(
-        "from holdfast.gates.base import Check\n"
-        "def check(case):\n    return Check(name='rhyme', passed='rhyme' in case.report, "
-        "reasons=('no rhyme',))\n"
-    )
-    about = tmp_path / "theirs-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[holdfast.gates]\npoem = their_gate:check\n")
-    repo = Repo(os.path.join(os.path.dirname(home), "project"), with_git=False)
-    packet = packet_for(home, repo.path, stages=(("codex_poem", "poem"),))
-    report(packet, "prose\n", "codex_poem")
-    argv = judge_argv(packet, "codex_poem")
-    assert module("gates", *argv, cwd=home, env={"PYTHONPATH": str(tmp_path)}).returncode == 1
-    assert (
-        module("gates", *argv, cwd=home, env={"PYTHONPATH": str(tmp_path), "HOLDFAST_PLUGINS": ""}).returncode
-        == 0
-    )
-
-
 def test_a_bug_is_not_taken_for_a_verdict(packet, tmp_path) -> None:
     # A fake git with impossible output.
     fake = tmp_path / "git"
