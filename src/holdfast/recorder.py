@@ -254,7 +254,7 @@ def _end_all() -> int:
 
 
 def _stop_all() -> set[int]:
-    """Stop all descendants, until a pass finds no new one. Nobody else reaps them, so pids are not reused."""
+    """Stop all descendants, until a pass finds no new one. Only this process reaps them: no pid is reused."""
     stopped: set[int] = set()
     ends = time.monotonic() + _TERM_S
     while time.monotonic() < ends:
@@ -362,7 +362,7 @@ def _open_again(attempt: AttemptPlace) -> int:
 
 
 def _enter(folder: int, name: str) -> int:
-    """Open a directory in an open one, or make it. What else has that name, such as a link, is renamed."""
+    """Open a directory in an open one, or make it. Anything else with that name is renamed."""
     while True:
         try:
             return os.open(name, _FOLDER, dir_fd=folder)
@@ -381,8 +381,8 @@ def _enter(folder: int, name: str) -> int:
 
 
 def _make_writable(attempt: AttemptPlace) -> bool:
-    """Take back the modes that the agent has given its packet, `attempts` and its own directory. Returns
-    whether one of them was changed."""
+    """Make the packet, `attempts` and the attempt's directory writable again. Returns whether an agent had
+    changed the mode of one of them."""
     has_changed = attempt.folder >= 0 and _restore_mode(attempt.folder)
     folder = os.dup(attempt.packet)
     for name in ("attempts", attempt.name, ""):
@@ -423,7 +423,7 @@ def become_subreaper() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process with its parent, on Linux. It is lost already if that has died."""
+    """Let the kernel kill this process with its parent, on Linux. If the parent has already died, exit."""
     if _prctl:
         _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
         if os.getppid() != parent:

@@ -69,7 +69,7 @@ class Gatherer:
         )
 
     def _is_admitted(self) -> bool:
-        """Asked until it is so: a person may adopt the packet meanwhile."""
+        """Checked until it is true: a person may adopt the packet in the meantime."""
         self._was_admitted = self._was_admitted or admitted.is_admitted(self._context.ledger.packet)
         return self._was_admitted
 

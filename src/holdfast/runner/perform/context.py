@@ -86,7 +86,8 @@ class Context:
 def read_environment(ledger: Ledger) -> dict[str, Any]:
     """env.json; deleted at the task's end, after which nothing is started any more.
 
-    Not another one: an agent can write it, and its variables reach chores and the next attempt.
+    Only the one whose digest is in the journal: an agent can replace the file, and its variables reach chores
+    and the next attempt.
     """
     path = ledger.packet.env
     try:

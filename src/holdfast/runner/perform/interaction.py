@@ -113,7 +113,7 @@ def _open_run(context: Context, request: Request, effect: tuple[ev.Event, ...]) 
 
 
 def forget_request(context: Context, step: ForgetRequest) -> None:
-    """Only the unlink was missing, and perhaps what only a request shows in the files of an ended task."""
+    """Remove a request that was applied. The files of an ended task may still have to show it."""
     ledger = context.ledger
     if ledger.task.has_ended and ledger.task.applied is not None:
         ledger.show_work_applied()

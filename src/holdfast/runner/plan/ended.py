@@ -155,7 +155,7 @@ def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decis
         decision = elimination.explained(task, decided, decision)
     others = [pair for pair in decided if pair[0] is not attempt]
     handover = _hand_over(task, attempt, decision, now)
-    # Whatever is followed, a session that cannot continue is not resumed later.
+    # Whichever decision is followed, a session that cannot continue is not resumed later.
     before = () if decision.then is Then.RETRY else retry.fresh_sessions(task, others)
     if handover is not None:
         return Journal(events=(*before, *handover))

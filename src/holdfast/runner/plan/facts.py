@@ -24,7 +24,7 @@ class Now(Record):
 
     #: Seconds since the epoch; a person may set this clock.
     wall: float
-    #: Seconds on the monotonic clock, which stands still while the machine sleeps.
+    #: Seconds on the monotonic clock, which stops while the machine sleeps.
     mono: float
 
 

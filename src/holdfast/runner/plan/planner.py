@@ -1,7 +1,7 @@
 """The planner: from the task and the facts to the next step.
 
-`plan` is pure. It is called again after every step, and nothing that decides is kept between two calls but
-the journal and the files, so the successor of a killed runner takes the same next step.
+`plan` is pure. It is called again after every step. Between two calls, decisions depend only on the journal
+and the files, so the successor of a killed runner takes the same next step.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """While executions are open: start, read, judge, stop and end them. Pure.
 
 Every rule is asked for every open execution before the next rule, so that none waits for another: a signal
-that is due goes out before output is read. Reading comes last, because a flood of output has always more to
-read; no agent is judged while output is unread (`Observer`).
+that is due goes out before output is read. Reading comes last, because a flood of output does not end;
+no agent is judged while output is unread (`Observer`).
 """
 
 from __future__ import annotations

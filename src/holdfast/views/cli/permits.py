@@ -1,4 +1,4 @@
-"""May the one who runs this command line run it? The table is `verbs.FOR_AGENTS`."""
+"""Whether the caller may run this command. The table is `verbs.FOR_AGENTS`."""
 
 from __future__ import annotations
 
