@@ -100,8 +100,8 @@ PIPELINES = {
 }
 #: prompts/*.md: they replace the rules and instructions of agents.
 PROMPTS = PERMISSIONS
-#: manifest.yaml of a packet inside a repository: path → class. Who names a packet chooses its text, pipeline
-#: and limits.
+#: manifest.yaml of a packet inside a repository: path → class. Whoever names a packet chooses its text,
+#: pipeline and limits.
 PACKET = {
     "task_id": HARMLESS,
     "goal": HARMLESS,
@@ -155,8 +155,8 @@ PACKET = {
     "security.redaction_patterns": HARMLESS,
     "security.forbidden_paths": HARMLESS,
 }
-#: Fields of a work item in a file or folder inside a project → class. Who imports it chooses its text, its
-#: agent and its place in the queue.
+#: Fields of a work item in a file or folder inside a project → class. Whoever imports it chooses its text,
+#: its agent and its place in the queue.
 WORK_ITEM = {
     "task_id": HARMLESS,
     "key": HARMLESS,

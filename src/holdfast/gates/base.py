@@ -33,9 +33,9 @@ class Check(Record):
     evidence: str = ""
     #: Requests for approval by a person before the next stage; an empty text gives no reason.
     confirm: tuple[str, ...] = ()
-    #: It passed before the work as well, so it proves nothing about it.
+    #: It passed before the work as well, so it proves nothing about the work.
     passed_before: bool = False
-    #: A command could not start, neither after the work nor before it, so it says nothing about it.
+    #: A command could not start, and could not before the work either, so it says nothing about the work.
     cannot_start: bool = False
 
 

@@ -181,7 +181,7 @@ class Dispatch:
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
         if why := allowance.over_budget(spent, spec.budget_usd):
             self._hold_reason = why
-            return _SHORT_S  # somebody may raise it
+            return _SHORT_S  # it may be raised at any time
         if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.size_text(spec.min_free_disk_bytes)
             self._hold_reason = f"no task is started: less than {least} of disk space is free"
@@ -252,7 +252,7 @@ class Dispatch:
             queue.poison(item.task_id, f"its journal cannot be read: {error}")
             return None
         if not admitted.is_admitted(packet):
-            # Its record was removed. It comes back when a person names it; `status` tells.
+            # Its record was removed. It comes back when a person names it; `status` says so.
             log(f"{item.task_id} is not started: it was not created by a command in this home")
             queue.ack(item.task_id, owner=self._me)
             return None

@@ -65,7 +65,8 @@ class LoopState(Record):
     ended: dict[str, int] = {}
     #: An interrupt file stopped the queue. Once a person removed it, the failures are forgotten.
     asked: bool = False
-    #: Why nothing, or not everything, is started (a shortage, failures, --max-iterations); or empty.
+    #: The hold reason: why nothing, or not everything, is started (a shortage, failures, --max-iterations);
+    #: empty if nothing prevents it. The name is that in the file.
     short_of: str = ""
     #: Sources whose last import failed, and why.
     failing: dict[str, str] = {}

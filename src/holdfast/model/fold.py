@@ -82,7 +82,7 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     for attempt in task.current if task.status is not Status.RUNNING else ():
         attempt.is_decided = not attempt.is_open
         if task.status is Status.COMPLETING and attempt.has_succeeded:
-            task.stage_state(attempt.stage).accepted = attempt.number
+            task.stage_state(attempt.stage).gate_attempt = attempt.number
     task.iteration = event.iteration or task.iteration
     if event.answer is not None:
         task.answer = event.answer
@@ -207,7 +207,7 @@ def _ci_looked(task: Task, event: ev.CiLooked, at: str) -> None:
     task.ci = event
     task.ci_since = task.ci_since or at
     task.ci_waited = False
-    task.stage_state(event.stage).chores_in_vain = 0
+    task.stage_state(event.stage).failed_chores_in_a_row = 0
     task.chore = None
 
 
@@ -233,7 +233,7 @@ def _takeover_ended(task: Task, event: ev.TakeoverEnded, at: str) -> None:
     # Also after a lost takeover: the agent must know that its session and files may have changed.
     task.handback = event
     if event.how == "handed_back" and task.takeover is not None:
-        task.stage_state(task.takeover.stage).accepted = 0  # the agent goes on, whatever was judged
+        task.stage_state(task.takeover.stage).gate_attempt = 0  # the agent goes on, whatever was judged
     # The move that follows a hand-back has the request: a record that was torn before it is applied again.
     if event.how == "kept":
         task.requests.setdefault(event.request, None)
@@ -407,14 +407,14 @@ def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
 def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.workspace = event
-    stage_state.chores_in_vain = 0
+    stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
 
 def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.pre_work = event
-    stage_state.chores_in_vain = 0
+    stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
 
@@ -429,7 +429,7 @@ def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     if is_reader and not event.passed and event.failed != "scope" and not event.cannot_start:
         # What the gate's commands changed must not be blamed on the next attempt.
         stage_state.workspace = None
-    stage_state.chores_in_vain = 0
+    stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
 
@@ -451,7 +451,7 @@ def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.repair = event
     # Its done marker, if it has one, is void.
-    stage_state.accepted = 0
+    stage_state.gate_attempt = 0
 
 
 def _is_of_contest(task: Task, stage: str) -> bool:
@@ -472,12 +472,12 @@ def _chosen(task: Task, event: ev.CandidateChosen, at: str) -> None:
     chosen.needs_fresh_session = True
     if event.by == "gate":
         task.stages_done[event.stage] = 0  # no judge was called
-    task.stage_state(event.stage).chores_in_vain = 0
+    task.stage_state(event.stage).failed_chores_in_a_row = 0
     task.chore = None
 
 
 def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
-    task.stage_state(event.stage).chores_in_vain += event.counts
+    task.stage_state(event.stage).failed_chores_in_a_row += event.counts
     task.chore = None
 
 

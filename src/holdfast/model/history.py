@@ -20,7 +20,7 @@ class Execution(Record):
     """An attempt of an agent, or a chore."""
 
     number: int
-    #: Its number for people, who do not count chores; null for a chore.
+    #: Its number as shown to users: chores do not count. Null for a chore.
     ordinal: int | None = None
     attempt_id: str | None
     #: Its directory below attempts/.
@@ -66,7 +66,7 @@ class Gate(Record):
 
     stage: str
     attempt: int
-    #: The number of the attempt for people.
+    #: The number of the attempt as shown to users.
     ordinal: int | None = None
     at: str
     passed: bool

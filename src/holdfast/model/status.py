@@ -96,7 +96,8 @@ class Cause(Names):
     BUDGET = "budget"
     TIMEOUT = "timeout"
     OUTPUT = "output"
-    #: An acceptance command could not start, before the work neither: something is missing on this machine.
+    #: An acceptance command could not start, and could not before the work either: this machine lacks
+    #: something.
     SETUP = "setup"
 
 

@@ -180,7 +180,7 @@ class Task:
 
     @property
     def is_past_work(self) -> bool:
-        """Whether a task that is completing has no gate and no stage left."""
+        """For a task that is completing: whether only its last files are left, as a plain run has no gate."""
         return self.chore is None and self.spec.pipeline is None and self.spec.quality is None
 
     @property

@@ -7,8 +7,8 @@ its interrupt, the stage, the rule. A button sends
 
 The signature covers these and the content of the record, with a key that no agent in a sandbox can read. So
 neither a message nor a changed record can make a button answer another question. A reply is used by creating
-`<notice>.taken`, durably, with the id of the request that follows. Whoever is killed after that is followed
-by one that sends the same request again, and a runner applies an id once.
+`<notice>.taken`, durably, with the id of the request that follows. If the process is killed after that,
+its successor sends the same request again, and a runner applies an id once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Taken(Record):
 
 
 def topic(key: bytes) -> str:
-    """The topic of a home's replies. Who does not have the key cannot guess it."""
+    """The topic of a home's replies. It cannot be guessed without the key."""
     return "holdfast-" + hmac.new(key, b"holdfast.reply-topic/1", hashlib.sha256).hexdigest()[:32]
 
 
@@ -213,8 +213,8 @@ def forget(home: Home, notice: str) -> None:
 
 
 def note_failure(home: Home, server: str, error: str) -> None:
-    """Why replies on a server cannot be read, for `status`; nothing if they can. It helps people only: that
-    it cannot be written stops nobody."""
+    """Why replies on a server cannot be read, for `status`; nothing if they can. It is only
+    shown: an error while writing it is ignored."""
     if not _is_directory(home):
         return
     path = home.replies_failure(hashlib.sha256(server.encode()).hexdigest()[:16])

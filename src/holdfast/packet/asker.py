@@ -1,6 +1,6 @@
 """Who is asking: a person (or their script), or an agent inside an attempt.
 
-The processes above this one tell it: the recorder of an attempt has the attempt's lock open, the runner that
+The parents of this process show it: the recorder of an attempt has the attempt's lock open, the runner that
 of its task, and both adopt what an agent detaches. Any process can copy or empty an environment, so it
 proves nothing. (What an agent of the same user can still do is in docs/security.md.)
 """
@@ -21,7 +21,7 @@ FOR_PERSONS = frozenset(verb for verb, rules in REQUESTS.items() if rules.for_pe
 #: What an agent may do only with tasks that it started: it removes work, changes the user's files, or brings
 #: another environment.
 FOR_STARTERS = frozenset({"rm", "apply", "pr", "retry"})
-#: Stop at this depth of parents. Deep enough that no agent hides itself behind so many processes.
+#: Stop at this depth of parents. No agent can hide behind that many processes.
 _DEEPEST = 100_000
 
 

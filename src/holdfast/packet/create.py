@@ -103,7 +103,7 @@ def _take_turn(home: Home) -> int:
     """A descriptor to close: until then, no other command creates a packet, so that of two that create the
     same id, the second finds the packet of the first, and leaves its seals alone.
 
-    Not for ever: an agent can take this lock, and the rename decides without it, too.
+    It gives up after a moment: an agent can hold this lock, and the rename decides in any case.
     """
     folder = os.open(home.tasks, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     ends_mono = clock.mono() + _TURN_S

@@ -1,4 +1,4 @@
-"""Who has a task's session now. The manifest says who took it over; a lock, whether they still have it."""
+"""Which person has a task's session. The manifest names them; a lock shows whether they still have it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ else:
 BEAT_S = 5.0
 #: How often a watcher looks, if it is awake.
 LOOK_S = 5.0
-#: A heartbeat that stands still for this long is that of a hung keeper.
+#: A keeper whose heartbeat has not changed for this long hangs.
 HUNG_S = 120.0
 #: After a longer pause between two looks, the watcher itself was stopped: the rest does not count.
 LONGEST_LOOK_S = 60.0

@@ -1,6 +1,6 @@
 """Deliver the work of a task: merge it into the project, or push it and open a pull request.
 
-For all views: who may, in which state, and what the task's record says afterwards.
+For all views: who may do it, in which state, and what the task's record says afterwards.
 """
 
 from __future__ import annotations

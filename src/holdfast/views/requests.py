@@ -113,7 +113,7 @@ def _has_ended(packet: Packet) -> bool:
     try:
         return load.read_true(load.wherever(packet))["status"] in ENDS
     except HoldfastError:
-        return False  # the request tells what is wrong with it
+        return False  # the request reports what is wrong with it
 
 
 def answers(requests: Sequence[Posted]) -> Iterator[tuple[Posted, HoldfastError | None]]:
@@ -193,8 +193,8 @@ class Posted:
 
 
 class Insistence:
-    """While the end of a task is awaited that was told to stop: its runner may be stopped or die after its
-    answer."""
+    """Looks after a task that was told to stop, until it has ended: its runner may be stopped or die after
+    its answer."""
 
     def __init__(self, packet: Packet) -> None:
         self._packet = packet
@@ -255,9 +255,9 @@ def post_request(
 
 
 def adopt(packet: Packet) -> bool:
-    """A person has named the task, so the keeper may run it from now on, whoever has made its packet.
+    """A person has named the task, so the keeper may run it from now on, even if no command made its packet.
 
-    Returns whether it was not so before. Raises StorageError.
+    Returns whether that is new. Raises StorageError.
     """
     if admitted.is_admitted(packet):
         return False

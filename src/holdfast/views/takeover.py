@@ -2,7 +2,7 @@
 
 The program is run by `holdfast.runner.takeover`, which holds the locks of session and workspace. This process
 waits for it, and tells the task's runner how it began and ended. While either of the two lives, the lock in
-the takeover's directory is held, and nobody resumes the task. What happens if one of them dies is in
+the takeover's directory is held, and the task is not resumed. What happens if one of them dies is in
 docs/decisions/0083-takeover.md.
 """
 

@@ -32,7 +32,7 @@ def sweep(context: Context, step: steps.Sweep) -> None:
     again_mono = running.sweep()
     failpoint("step.sweep")
     if again_mono is not None:
-        context.memory.sweep_due_mono[step.number] = again_mono
+        context.remembered.sweep_due_mono[step.number] = again_mono
         return
     del context.sweeps[step.number]
     redact = context.ledger.redact
@@ -93,7 +93,7 @@ def check_leftovers(context: Context, step: steps.CheckLeftovers) -> None:
             )
         )
     failpoint("step.check_leftovers")
-    context.memory.leftovers_checked.add(step.number)
+    context.remembered.leftovers_checked.add(step.number)
 
 
 def write_files(context: Context, step: steps.WriteFiles) -> None:
@@ -105,7 +105,7 @@ def write_files(context: Context, step: steps.WriteFiles) -> None:
         outputs.write(context.ledger, execution)
     markers.write_attempt(context.ledger, execution)
     failpoint("step.write_files")
-    context.memory.files_written.add(step.number)
+    context.remembered.files_written.add(step.number)
 
 
 def dismiss_recorders(context: Context, step: steps.DismissRecorders) -> None:
@@ -116,7 +116,7 @@ def dismiss_recorders(context: Context, step: steps.DismissRecorders) -> None:
         if owner is not None:
             process.send(owner, signal.SIGTERM)
     failpoint("step.dismiss_recorders")
-    context.memory.recorders_dismissed.update(step.numbers)
+    context.remembered.recorders_dismissed.update(step.numbers)
 
 
 def triage_failure(context: Context, step: steps.TriageFailure) -> None:

@@ -24,7 +24,7 @@ class Now(Record):
 
     #: Seconds since the epoch; a person may set this clock.
     wall: float
-    #: Seconds on the monotonic clock, which stands still while the machine sleeps.
+    #: Seconds on the monotonic clock, which stops while the machine sleeps.
     mono: float
 
 
@@ -140,7 +140,7 @@ class PreparedInterrupt(Record):
     has_file: bool = False
 
 
-class Memory:
+class Remembered:
     """What this runner did that no event records.
 
     A successor does it again, so doing it twice must be harmless.
@@ -174,7 +174,7 @@ class Memory:
 class Facts(Record):
     """What was observed before one plan."""
 
-    memory: Memory
+    remembered: Remembered
     #: The oldest request in the inbox.
     request: PendingRequest | None = None
     executions: dict[int, ExecutionFacts] = {}

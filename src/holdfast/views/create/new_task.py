@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.model.status import Status
     from holdfast.store.trust import TrustCheck
 
-    #: Tells the user what is no error: a warning, or what is ignored.
+    #: Prints what is not an error: a warning, or what is ignored.
     Talk = Callable[[str], None]
 
 
@@ -77,7 +77,7 @@ def project_settings(project: str) -> dict[str, Any]:
 def trusted_settings(project: str, *, by_flag: bool, talk: Talk) -> tuple[dict[str, Any], dict[str, object]]:
     """The settings of a project that the user trusts, and the record of that for the task's spec.
 
-    What is ignored is told.
+    What is ignored is reported.
     """
     if not paths.settings_files(project) and not os.path.isdir(paths.trust_dir()):
         return {}, {}

@@ -139,7 +139,7 @@ class Detail:
 
     @property
     def question(self) -> Interrupt | None:
-        """The question that it waits with; None if it waits for nobody."""
+        """The question that it waits with; None if it waits for no person."""
         if self.manifest["status"] != Status.INTERRUPTED or not self.interrupts:
             return None
         last = self.interrupts[-1]

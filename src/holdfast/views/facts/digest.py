@@ -143,7 +143,7 @@ def _fitted(
     is_known: bool,
     is_full: bool = False,
 ) -> dict[str, Any]:
-    """As many changes as fit, the oldest first: the cursor stands after the last of them."""
+    """As many changes as fit, the oldest first: the cursor is after the last of them."""
     digest: dict[str, Any] = {
         "schema": SCHEMA,
         "cursor": f"{index}.{newest}",

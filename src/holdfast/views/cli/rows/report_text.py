@@ -180,7 +180,7 @@ def _interrupt_line(row: dict[str, Any]) -> str:
 
 
 def _takeovers(rows: list[dict[str, Any]]) -> list[Section]:
-    """Nothing if nobody took over a session, as on most days."""
+    """Nothing if no session was taken over, as on most days."""
     return [Section(title=f"Takeovers ({len(rows)})", lines=list(map(_takeover_line, rows)))] if rows else []
 
 
