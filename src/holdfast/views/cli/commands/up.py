@@ -9,7 +9,7 @@ import sys
 from holdfast import clock, own_python, paths, spawn
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import inbox
-from holdfast.store import atomic, audit, process, trust
+from holdfast.store import atomic, audit, process, up_options
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -77,7 +77,7 @@ def run(values: dict[str, Any]) -> int:
         raise NotPossible("HOLDFAST_KEEPER=off forbids a keeper", hint="unset it and try again")
     # Read by the current keeper, and by its successor after a crash.
     options = atomic.encode_json({"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop})
-    trust.note_up(home.path, options)
+    up_options.note(home.path, options)
     atomic.write(home.up, options, durable=True)
     audit.append(home, {"operation": "home.up", "by": audit.whoami(), "reason": loop["project"]})
     # Count iterations from zero again.
