@@ -34,7 +34,7 @@ class DemoFailed(HoldfastError):
     exit_status = 1
 
 
-class Sandbox:
+class DemoWorld:
     """A home, a project, and the scripted agent's memory."""
 
     def __init__(self, folder: str) -> None:
