@@ -131,9 +131,9 @@ def triage_failure(context: Context, step: steps.TriageFailure) -> None:
 
 def take_chore_result(context: Context, step: steps.TakeChoreResult) -> None:
     """Record what a chore found."""
-    from holdfast.runner.stage import chores
+    from holdfast.runner.stage import chore_results
 
-    chores.take_result(context.ledger, context.execution(step.number))
+    chore_results.take_result(context.ledger, context.execution(step.number))
     failpoint("step.take_chore_result")
 
 
