@@ -15,7 +15,7 @@ from holdfast.model.spec import SandboxSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.packet import inbox, load
-from holdfast.store import atomic, journal, process
+from holdfast.store import atomic, journal, lock_owner, process
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
 from tests.crash import delivered, fan_outs, invariants, phones, takeovers, written
@@ -139,7 +139,7 @@ def _stop_recorder(case: Case) -> None:
     """Stop the agent's recorder, then let the agent finish: the recorder owes a record until it is woken."""
     task = load.fold(case.packet)
     assert task.attempt is not None
-    owner = locks.owner(case.packet.attempt(task.attempt.dirname).lock)
+    owner = lock_owner.owner(case.packet.attempt(task.attempt.dirname).lock)
     if owner is not None:
         process.send(owner, signal.SIGSTOP)
     _touch(_go(case))

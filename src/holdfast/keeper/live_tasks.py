@@ -21,7 +21,7 @@ from holdfast.model.fold import CRASH_LIMIT
 from holdfast.packet import inbox, load
 from holdfast.packet.load import is_unresponsive
 from holdfast.runner_process import start_runner_for_keeper
-from holdfast.store import index, process
+from holdfast.store import index, lock_holders, lock_owner, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -195,7 +195,7 @@ class LiveTasks:
         `status` checks the same signs.
         """
         if task.watch is not None and is_unresponsive(task.packet):
-            owner = locks.true_owner(task.packet.runner_lock)
+            owner = lock_holders.true_owner(task.packet.runner_lock)
             if owner is not None:
                 process.send(owner, signal.SIGCONT)
             inbox.ring(task.packet)
@@ -220,7 +220,7 @@ class LiveTasks:
         if task.watch is not None:
             self._unwatch(task)
         if locks.is_held(packet.runner_lock):
-            owner = locks.owner(packet.runner_lock)
+            owner = lock_owner.owner(packet.runner_lock)
             watch = self._watches.open(owner) if owner is not None else None
             if watch is None or (watch.descriptor < 0 and watch.has_died()):
                 # Just started, just dying, or its lock file was removed, which it puts back: check again.

@@ -17,7 +17,7 @@ from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.next_action import Suggestion
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, runner_gone, takeover
-from holdfast.store import atomic
+from holdfast.store import atomic, lock_owner
 from holdfast.store import lock as locks
 from holdfast.views.facts.detail_records import Advice, Budget, Leftover, QueuePosition, Stage, Worktree
 from holdfast.views.text import describe
@@ -303,7 +303,7 @@ class Detail:
         if self.has_ended or not self.runner_gone:
             return ""
         home = self.packet.home
-        is_new = locks.owner(self.packet.runner_lock) is None
+        is_new = lock_owner.owner(self.packet.runner_lock) is None
         state = "none yet" if is_new else "gone; the agent's output is still recorded"
         if locks.is_held(home.keeper_lock):
             return f"{state}. The keeper starts {'one' if is_new else 'another'} in a moment"

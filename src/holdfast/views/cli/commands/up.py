@@ -9,7 +9,7 @@ import sys
 from holdfast import clock, own_python, paths, spawn
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import inbox
-from holdfast.store import atomic, audit, process, up_options
+from holdfast.store import atomic, audit, lock_owner, process, up_options
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -112,8 +112,8 @@ def _check_settings() -> None:
 
 def _refuse_second(home: Home) -> None:
     """A background keeper is replaced, but not one in another foreground."""
-    if locks.is_held(home.keeper_lock) and locks.role(home.keeper_lock) == "loop":
-        owner = locks.owner(home.keeper_lock)
+    if locks.is_held(home.keeper_lock) and lock_owner.role(home.keeper_lock) == "loop":
+        owner = lock_owner.owner(home.keeper_lock)
         pid = f" (process {owner.pid})" if owner is not None else ""
         raise NotPossible(
             f"a keeper of this home is already running in the foreground{pid}",
@@ -162,7 +162,7 @@ def _await_keeper(home: Home) -> ProcessIdentity:
     """Wait for the keeper to hold the lock. Just after a start, the file may still name its predecessor."""
     ends_mono = clock.mono() + _START_S
     while True:
-        owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+        owner = lock_owner.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
         if owner is not None and process.is_alive(owner):
             return owner
         if clock.mono() > ends_mono:
