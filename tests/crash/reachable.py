@@ -30,7 +30,7 @@ from holdfast.runner.plan.facts import (
     Judgement,
     Now,
     PendingRequest,
-    Problem,
+    PreflightProblem,
     Remembered,
     StartFailure,
     WorkspaceFacts,
@@ -173,7 +173,7 @@ WORKSPACES = (
     WorkspaceFacts(is_held=True),
     WorkspaceFacts(writer="other", again_mono=LATER),
 )
-PREFLIGHTS = ({}, {"preflight_run": 1}, {"preflight_run": 1, "problems": (Problem(text="no git"),)})
+PREFLIGHTS = ({}, {"preflight_run": 1}, {"preflight_run": 1, "problems": (PreflightProblem(text="no git"),)})
 RESULTS = (
     ChoreResult(is_usable=True),
     ChoreResult(is_usable=False, complaint="no room"),

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from holdfast.packet import inbox
-from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin
 from tests.support.tasks import Task, workspace
@@ -39,7 +39,7 @@ def test_the_keeper_has_as_many_descriptors_as_it_may_and_nobody_else(home: str)
     keeper = keepers.wait_for(home)
     hard = resource.prlimit(keeper, resource.RLIMIT_NOFILE)[1]
     eventually(lambda: soft_limit(keeper) == hard, what="the keeper raised its limit")
-    seed = eventually(lambda: locks.owner(Home(home).seed_lock), what="a seed lives")
+    seed = eventually(lambda: lock_owner.owner(Home(home).seed_lock), what="a seed lives")
     assert soft_limit(seed.pid) == 200
     task = Task.shell(kin.WAIT)
     assert soft_limit(task.agent_pid()) == resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -44,7 +44,7 @@ def main() -> int:
     try:
         if not path:
             raise UsageError("this is the command of a fan-out: 'holdfast fan-out PLAN' starts it")
-        with git.Session():
+        with git.SharedDirectories():
             return _Conductor(Packet(os.path.realpath(path))).conduct()
     except HoldfastError as error:
         print_error(error)

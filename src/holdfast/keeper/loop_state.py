@@ -133,10 +133,10 @@ _VALID: dict[str, Callable[[Any], bool]] = {
 
 
 def _is_of_user(home: Home) -> bool:
-    from holdfast.store import trust
+    from holdfast.store import up_options
 
     try:
-        return trust.is_up(home.path, files.read(home.up))
+        return up_options.are_noted(home.path, files.read(home.up))
     except OSError:
         return False
 

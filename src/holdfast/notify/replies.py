@@ -24,7 +24,8 @@ from holdfast.config import notices
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
-from holdfast.store import atomic, trust
+from holdfast.notify import reply_key
+from holdfast.store import atomic
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -246,4 +247,4 @@ def failing(home: Home) -> dict[str, str]:
 
 def key(home: Home, *, create: bool = False) -> bytes | None:
     """The key of a home. Raises NotPossible, StorageError."""
-    return trust.reply_key(home.path, create=create)
+    return reply_key.read(home.path, create=create)

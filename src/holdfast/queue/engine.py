@@ -60,7 +60,7 @@ class Capacity(Record):
     memory_mb: int | None = None
 
 
-class Summary(Record):
+class QueueSummary(Record):
     """What a dispatcher needs before each claim; the cost must not grow with the queue."""
 
     #: Number of items.
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
             """All items, or one of them, in the order in which they would be claimed."""
             ...
 
-        def summary(self, now: float) -> Summary:
+        def summary(self, now: float) -> QueueSummary:
             """A summary."""
             ...
 

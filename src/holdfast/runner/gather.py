@@ -53,9 +53,9 @@ class Gatherer:
             case _:
                 found["is_closed"] = task.has_ended and os.path.exists(context.ledger.packet.task_done)
         if task.chore is not None:
-            from holdfast.runner.stage import chores  # only tasks with chores pay for the import
+            from holdfast.runner.stage import chore_results  # only tasks with chores pay for the import
 
-            found["chore_result"] = chores.read_result(context.ledger, task.chore)
+            found["chore_result"] = chore_results.read_result(context.ledger, task.chore)
         interrupt_file = self._interrupt_file()
         if interrupt_file is not None and task.spec.pipeline is not None:
             found["file_asks_approval"] = interrupt_files.asked_approval(context.ledger.packet)

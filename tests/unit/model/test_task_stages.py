@@ -60,11 +60,11 @@ def test_two_attempts_side_by_side() -> None:
         ev.AgentUsage(attempt=3, offset=2, input_tokens=7, output_tokens=1),
     )
     assert [attempt.last_text for attempt in task.current] == ["from the left", "from the right"]
-    assert (task.total_usage.input_tokens, task.usage.input_tokens) == (12, None)
+    assert (task.total_usage.input_tokens, task.spending.usage.input_tokens) == (12, None)
     assert (task.stage_states["left"].session_id, task.stage_states["right"].session_id) == ("L", "R")
     story.end(2, "success")
     assert [attempt.number for attempt in task.open_executions] == [3]
-    assert (task.usage.input_tokens, task.total_usage.input_tokens) == (5, 12)
+    assert (task.spending.usage.input_tokens, task.total_usage.input_tokens) == (5, 12)
     story.end(3, "crashed")
     assert task.open_executions == []
     assert task.has_undecided

@@ -70,7 +70,7 @@ class Judgement(Record):
     last_line: str = ""
 
 
-class Problem(Record):
+class PreflightProblem(Record):
     """Something that a stage needs and that the preflight did not find."""
 
     text: str
@@ -161,7 +161,7 @@ class Remembered:
         self.interrupting: PreparedInterrupt | None = None
         #: The run for which the preflight was done, and what it found missing.
         self.preflight_run = 0
-        self.problems: tuple[Problem, ...] = ()
+        self.problems: tuple[PreflightProblem, ...] = ()
         self.start_failure: StartFailure | None = None
         self.workspace = WorkspaceFacts()
         #: Whether the reports of an interrupt are written, and the events to announce with them.

@@ -9,7 +9,7 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics as statistics
 from holdfast.model import next_action, timeline
-from holdfast.model.next_action import Step
+from holdfast.model.next_action import Suggestion
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import load, metrics
@@ -108,18 +108,18 @@ def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]
     return found + [_need(row["task_id"], "held", row["reason"], _run_anyway(row["task_id"])) for row in held]
 
 
-def _run_anyway(task_id: str) -> Step:
+def _run_anyway(task_id: str) -> Suggestion:
     task = {"task_id": task_id, "status": "queued"}
     return next_action.for_manifest(task, queue_state="held").steps[0]
 
 
-def _step(row: dict[str, Any]) -> Step | None:
+def _step(row: dict[str, Any]) -> Suggestion | None:
     """What to do about a task that has ended."""
-    return Step(command=row["next"], does=row["does"]) if row["next"] else None
+    return Suggestion(command=row["next"], does=row["does"]) if row["next"] else None
 
 
-_DOCTOR = Step(command="holdfast doctor", does="see what is wrong")
-_RESUME_QUEUE = Step(command=queue_reason.RESUME, does="start queued tasks again")
+_DOCTOR = Suggestion(command="holdfast doctor", does="see what is wrong")
+_RESUME_QUEUE = Suggestion(command=queue_reason.RESUME, does="start queued tasks again")
 #: How much of the queue's question is shown.
 _REASON_BYTES = 2000
 #: Kinds of needs of tasks, the most urgent first.
@@ -142,7 +142,7 @@ _URGENCY = (
 
 
 def _need(
-    task_id: str, kind: str, text: str, step: Step | None, *, until: str | None = None
+    task_id: str, kind: str, text: str, step: Suggestion | None, *, until: str | None = None
 ) -> dict[str, Any]:
     command, does = (step.command, step.does) if step is not None else ("", "")
     return {"task_id": task_id, "kind": kind, "text": text, "next": command, "does": does, "until": until}
@@ -157,7 +157,7 @@ def _action(home: Home, row: dict[str, Any]) -> NextAction | None:
         return None
 
 
-def _first(action: NextAction | None) -> Step | None:
+def _first(action: NextAction | None) -> Suggestion | None:
     """The command to type next; None if there is none."""
     return action.choices[0] if action is not None and action.choices else None
 

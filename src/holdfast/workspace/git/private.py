@@ -5,7 +5,8 @@ attributes and hooks from GIT_COMMON_DIR. So that is a directory of ours, in whi
 into the repository. HEAD, index and the state of a merge are in the repository's own git directory. The
 configuration of the repository, which an agent can write, is not read (docs/decisions/0057-git.md).
 
-The directory has a random name and exists only for a session, so nothing can be planted in it beforehand.
+The directory has a random name and exists only for one command or chore, so nothing can be planted in it
+beforehand.
 """
 
 from __future__ import annotations
@@ -81,28 +82,27 @@ class Target(Record):
     config: str = ""
 
 
-class Session:
-    """A time in which calls share their directories: making one costs more than starting git.
+class SharedDirectories:
+    """The directories that calls of git share: making one costs more than starting git.
 
-    A session is as long as one command or one chore; between sessions there are no directories. Sessions may
-    be nested, and those of several threads share the directories. To be used in a `with` statement, also for
-    a single call.
+    They exist inside a `with` statement, which is as long as one command or one chore, or a single call.
+    These may be nested, also in several threads; the directories are removed at the end of the last.
     """
 
     _lock = allocate_lock()
     _depth = 0
     _made: ClassVar[dict[tuple[str | None, ...], str]] = {}
 
-    def __enter__(self) -> Session:
-        with Session._lock:
-            Session._depth += 1
+    def __enter__(self) -> SharedDirectories:
+        with SharedDirectories._lock:
+            SharedDirectories._depth += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        with Session._lock:
-            Session._depth -= 1
-            while Session._made and not Session._depth:
-                remove_tree(Session._made.popitem()[1])
+        with SharedDirectories._lock:
+            SharedDirectories._depth -= 1
+            while SharedDirectories._made and not SharedDirectories._depth:
+                remove_tree(SharedDirectories._made.popitem()[1])
 
     def variables(self, target: Target, settings: Settings) -> dict[str, str]:
         """The variables that tell git about the directory for a target. Raises StorageError."""
@@ -110,10 +110,10 @@ class Session:
             _config(target, settings), settings.exclude, settings.attributes, settings.user_attributes
         )  # fmt: skip
         key = (target.objects, target.common_dir, *content)
-        with Session._lock:
-            path = Session._made.get(key)
+        with SharedDirectories._lock:
+            path = SharedDirectories._made.get(key)
             if path is None:
-                path = Session._made[key] = _filled(target, content)
+                path = SharedDirectories._made[key] = _filled(target, content)
         if target.common_dir is None:
             return {"GIT_DIR": path}
         return {"GIT_DIR": target.git_dir or target.common_dir, "GIT_COMMON_DIR": path}

@@ -67,7 +67,7 @@ def apply(packet: Packet, *, goal: str, as_patch: bool, is_recorded: bool = True
     # Not while another task writes in the main tree: the changes would be blamed on its agent.
     workspace_lock = lock.acquire(packet.home, tree.main, role="apply")
     try:
-        with git.Session():
+        with git.SharedDirectories():
             if as_patch:
                 applied = _patch(packet, tree, is_recorded=is_recorded)
             else:

@@ -15,7 +15,7 @@ from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.perform.context import Context
-from holdfast.runner.plan.facts import PreparedInterrupt, Problem, StartFailure
+from holdfast.runner.plan.facts import PreflightProblem, PreparedInterrupt, StartFailure
 from holdfast.store.layout import Home
 from tests.support.journals import opened
 from tests.support.performing import Driver, context_of
@@ -34,7 +34,7 @@ def context(home: str) -> Iterator[Context]:
     with context_of(ledger) as context:
         ledger.record(ev.TaskMoved(old="spawning", new="interrupted", reason="no git", interrupt="no git"))
         memory = context.remembered
-        memory.preflight_run, memory.problems = 1, (Problem(text="no git"),)
+        memory.preflight_run, memory.problems = 1, (PreflightProblem(text="no git"),)
         memory.start_failure = StartFailure(kind="session", stage="command_run", reason="another lives in it")
         memory.interrupting = PreparedInterrupt(question="old?", reason="old?")
         memory.is_reported = True
