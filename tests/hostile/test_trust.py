@@ -11,6 +11,7 @@ import time
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support import loops
 from tests.support.packets import Written, played
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
@@ -106,6 +107,21 @@ def test_a_project_cannot_choose_the_agent() -> None:
     assert done.returncode == 2
     assert "no agent was chosen" in done.stderr
     assert "ignored" in done.stderr
+
+
+def test_a_project_cannot_switch_off_a_check_of_the_user() -> None:
+    repo = project(config="clean_git = false\n")
+    loops.settings("clean_git = true\n")
+    done = holdfast("run", "--id", "it", "--", "touch", "dirt", cwd=repo.path)
+    assert done.returncode == 4, done.stderr
+    assert "ignored, as" in done.stderr
+    assert "clean_git (config.toml)" in done.stderr
+    trust(repo)
+    assert holdfast("run", "--", "touch", "more", cwd=repo.path).returncode == 0
+    # It may add one.
+    loops.settings("")
+    repo.write(".holdfast/config.toml", "clean_git = true\n")
+    assert holdfast("run", "--", "touch", "again", cwd=repo.path).returncode == 4
 
 
 def test_a_project_cannot_make_prune_delete_the_tasks_of_others() -> None:
