@@ -398,6 +398,18 @@ def test_options_of_a_work_item_in_a_repository_need_trust() -> None:
     assert done.stdout == "good\n"
 
 
+def test_nothing_that_a_work_item_names_is_read_before_it_is_trusted() -> None:
+    """A huge file would fill the memory, and an error about a file tells what is in it."""
+    repo = project()
+    huge = repo.write("huge.json", "")
+    os.truncate(huge, 1 << 40)
+    item = {"id": "bad", "title": "x", "agent": "scripted", "options": {"scenario": huge}}
+    repo.write("work.jsonl", json.dumps(item) + "\n")
+    done = import_from(os.path.join(repo.path, "work.jsonl"), repo)
+    assert done.returncode == 2
+    assert "bad: it is inside a project and was not trusted yet: options" in done.stderr, done.stderr
+
+
 def test_a_script_can_trust_the_items_of_one_import_and_the_settings_of_its_project() -> None:
     repo = project(config=f"pre_work = ['touch {proof('checked')}']\n")
     source = items_in(repo, "folder", "command: 'true'")
