@@ -61,11 +61,13 @@ SETTINGS = {
     "pre_work": COMMANDS,
     "post_work": COMMANDS,
     "expect_empty": COMMANDS,
-    "clean_git": HARMLESS,
+    "clean_git": HARMLESS,  # if it is true, see WEAKER
     "on_quality": PERMISSIONS,  # weakens the user's own checks
     "issue_command": COMMANDS,
     "quality_timeout": HARMLESS,
 }
+#: The values of harmless settings that switch off a check of the user's own: they need trust as well.
+WEAKER: dict[str, object] = {"clean_git": False}
 #: agents/*.yaml: first word of a path → class.
 AGENTS = {
     "default_model": HARMLESS,
@@ -186,8 +188,10 @@ def of_work_item(field: str) -> str:
     return WORK_ITEM.get(field, PERMISSIONS)
 
 
-def of_setting(name: str) -> str:
-    """The class of a setting."""
+def of_setting(name: str, value: object = None) -> str:
+    """The class of a setting with this value."""
+    if name in WEAKER and value == WEAKER[name]:
+        return PERMISSIONS
     return SETTINGS.get(name, PERMISSIONS)
 
 

@@ -24,6 +24,10 @@ _CHANGE_FIELDS = (
 #: Number of removed tasks remembered.
 _GONE_KEPT = 1000
 _BUSY_MS = 200
+#: SQLite writes one byte in each piece of this size of a file that it maps into memory (-shm).
+_MAPPED_BYTES = 4096
+#: What two databases need of a disk with smaller blocks.
+_ROOM_BYTES = 256 * 1024
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -33,6 +37,8 @@ def connect(path: str) -> sqlite3.Connection:
     it cannot be used now.
     """
     is_new = path != ":memory:" and not put_aside_non_files(path)
+    if path != ":memory:" and not has_room(path):
+        raise sqlite3.OperationalError("the disk is full")
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
     try:
         if is_new:
@@ -66,6 +72,19 @@ def connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def has_room(path: str) -> bool:
+    """Whether a database can be opened without a risk to this process.
+
+    If the blocks of a disk are smaller than the pieces that SQLite allocates, the rest of a piece is a hole.
+    On a full disk, the kernel cannot fill it when SQLite writes there, and kills the process (SIGBUS).
+    """
+    try:
+        disk = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return True  # opening it tells why
+    return disk.f_frsize >= _MAPPED_BYTES or disk.f_bavail * disk.f_frsize >= _ROOM_BYTES
 
 
 def put_aside_non_files(path: str) -> bool:

@@ -12,6 +12,7 @@ from holdfast.packet import asker, environment
 from holdfast.packet import create as packet_create
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home, Packet
+from holdfast.views import descriptors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ class NewTask(Record):
 
 
 def create(home: Home, task: NewTask, *, status: Status) -> Packet:
-    """Write the packet, in the given state. Raises DuplicateTask, StorageError, ForPersons."""
+    """Write the packet, in the given state. Raises DuplicateTask, StorageError, ForPersons, NotPossible."""
     if task.spec.trust.get("by") == "--trust-project":
         asker.require_person("trust a project")
+    descriptors.need_for_runner()
     parent = asker.parent_of(asker.find(), home.tasks)
     try:
         return packet_create.create(

@@ -12,6 +12,7 @@ from holdfast.packet import inbox
 from holdfast.store import atomic, audit, lock_owner, process, up_options
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.views import descriptors
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.queue import failures
 from holdfast.views.cli.show import out
@@ -68,6 +69,7 @@ def run(values: dict[str, Any]) -> int:
     """Remove `down`, and make sure that a keeper runs."""
     _check_settings()
     process.require_proc()
+    descriptors.need_for_runner()
     home = Home(paths.ensure_home(paths.home()))
     loop = {**_loop_options(values), "project": _working_directory()}
     if values["foreground"]:
