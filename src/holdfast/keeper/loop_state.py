@@ -65,8 +65,11 @@ class LoopState(Record):
     ended: dict[str, int] = {}
     #: An interrupt file stopped the queue. Once a person removed it, the failures are forgotten.
     asked: bool = False
-    #: Why nothing, or not everything, is started (a shortage, failures, --max-iterations); or empty.
+    #: Why nothing is started (a shortage, failures, --max-iterations); or empty.
     short_of: str = ""
+    #: Agents and pools of which nothing is started, each with the reason.
+    held_agents: dict[str, str] = {}
+    held_pools: dict[str, str] = {}
     #: Sources whose last import failed, and why.
     failing: dict[str, str] = {}
     #: The last end that was counted: a keeper killed after this must not count it twice.
@@ -160,6 +163,8 @@ def _fits(name: str, value: Any) -> bool:
             return False
     if name == "ended":
         return isinstance(value, dict) and all(type(count) is int for count in value.values())  # pyright: ignore
+    if name in ("held_agents", "held_pools"):
+        return _is_table(value, lambda each: isinstance(each, str))
     if name == "spent":
         return isinstance(value, dict) and all(type(usd) in (int, float) for usd in value.values())  # pyright: ignore
     return type(value) is type(LoopState.all_fields[name])

@@ -192,12 +192,13 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         except HoldfastError:
             items, paused = [], []
         if items:
+            holds = queue_reason.read_holds(home)
             return [
                 {
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": queue_reason.reason(item, []),
+                    "reason": queue_reason.reason(item, [], holds),
                     "since": item.added_at,
                 }
                 for item in items
