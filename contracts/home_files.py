@@ -73,8 +73,23 @@ _LOOP = of_fields(
             "additionalProperties": {"type": "number"},
             "description": "dollars that ended tasks of the queue cost on that day, by pool; * is the sum",
         },
+        "budgets_told": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "budgets about which a notice was posted: pool or *, the day and the limit",
+        },
     },
-    optional=("asked", "spent_day", "spent", "short_of", "held_agents", "held_pools", "failing", "counted"),
+    optional=(
+        "asked",
+        "spent_day",
+        "spent",
+        "budgets_told",
+        "short_of",
+        "held_agents",
+        "held_pools",
+        "failing",
+        "counted",
+    ),
 )
 _QUEUE_KEPT = of_fields(
     {

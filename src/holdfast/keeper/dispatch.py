@@ -124,6 +124,8 @@ class Dispatch:
         while wait_s is None:
             wait_s = self._start_next(queue, spec)
         self._publish_hold_reason()
+        if (spec.budget_usd is not None or spec.pool_budgets) and queue.summary(clock.now()).agents:
+            self._announce_spent(spec)
         return min(wait_s, self._synced_mono + (self._sync_pause_s if self._rung else SYNC_S) - now_mono)
 
     def _compare(self, queue: LocalQueue, now_mono: float, *, rung: bool, has_news: bool) -> None:
@@ -219,6 +221,26 @@ class Dispatch:
             reasons = [held.short_of, *held.held_agents.values(), *held.held_pools.values()]
             log("; ".join(filter(None, reasons)) or "tasks are started again")
             loop_state.write_state(self.home, held)
+
+    def _announce_spent(self, spec: loop_state.LoopSpec) -> None:
+        """Post a notice about each budget that holds queued tasks, once a day, and again after it was raised.
+
+        The state is written afterwards: if the keeper is killed in between, the notice is posted twice.
+        """
+        now, state = clock.now(), loop_state.read_state(self.home)
+        spent = allowance.spent_today(state.spent, state.spent_day, now=now)
+        found: dict[str, tuple[float, str]] = {}
+        if spec.budget_usd is not None and (why := allowance.over_budget(spent, spec.budget_usd)):
+            found[allowance.HOME] = spec.budget_usd, why
+        for pool, why in allowance.spent_pools(spec.pool_budgets, spent).items():
+            if pool in self._held_pools:
+                found[pool] = spec.pool_budgets[pool], why
+        told = {name: f"{clock.local_day(now)} {limit_usd}" for name, (limit_usd, _) in found.items()}
+        for name, (_, why) in found.items():
+            if state.budgets_told.get(name) != told[name]:
+                ended_tasks.notify(self.home, "budget_spent", why)
+        if not told.items() <= state.budgets_told.items():
+            loop_state.write_state(self.home, state.evolve(budgets_told={**state.budgets_told, **told}))
 
     def _start_next(self, queue: LocalQueue, spec: loop_state.LoopSpec) -> float | None:
         """Claim and start one task. Returns None if another one may follow."""

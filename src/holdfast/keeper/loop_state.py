@@ -77,6 +77,8 @@ class LoopState(Record):
     #: What ended queue tasks cost on a day, by pool; `*` is the sum.
     spent_day: str = ""
     spent: dict[str, float] = {}
+    #: Budgets about which a notice was posted: pool or `*` → the day and the limit.
+    budgets_told: dict[str, str] = {}
 
 
 def read_spec(home: Home) -> LoopSpec:
@@ -163,7 +165,7 @@ def _fits(name: str, value: Any) -> bool:
             return False
     if name == "ended":
         return isinstance(value, dict) and all(type(count) is int for count in value.values())  # pyright: ignore
-    if name in ("held_agents", "held_pools"):
+    if name in ("held_agents", "held_pools", "budgets_told"):
         return _is_table(value, lambda each: isinstance(each, str))
     if name == "spent":
         return isinstance(value, dict) and all(type(usd) in (int, float) for usd in value.values())  # pyright: ignore
