@@ -153,7 +153,7 @@ def test_an_open_question_is_in_the_report_once() -> None:
     assert holdfast("wait", "it").returncode == 0
     report = holdfast("report").stdout
     assert report.count("May I delete a.txt?") == 1
-    assert "it  May I delete a.txt?; answer: No. (at " in report
+    assert "it  May I delete a.txt? “No.” (resumed by " in report
 
 
 def test_the_log_has_the_question_and_the_answer() -> None:

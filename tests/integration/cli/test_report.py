@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 
@@ -66,6 +67,31 @@ def test_a_cost_that_is_known_in_part_is_said_to_be_so() -> None:
     Task.shell("true").wait_for("completed")
     for verb in ("report", "metrics"):
         assert "cost at least $0.25 (unknown for 1 task)\n" in holdfast(verb).stdout
+
+
+def test_a_task_that_has_not_run_has_no_unknown_cost() -> None:
+    Task.play(Scenario().usage(cost_usd=0.25).result()).wait_for("completed")
+    assert holdfast("submit", "--id", "next", "--", "true", cwd=workspace()).returncode == 0
+    assert "cost $0.25\n" in holdfast("report").stdout
+
+
+def test_a_result_names_a_command_only_if_there_is_something_to_do() -> None:
+    Task.play(Scenario().say("## Findings\n\nNone.").result(), "--id", "good").wait_for("completed")
+    text = holdfast("report").stdout
+    assert "“Findings None.”\n" in text
+    assert "holdfast logs" not in text
+
+
+def test_it_says_how_an_interrupt_was_resolved() -> None:
+    asked = Task.shell(kin.WAIT, "--id", "asked")
+    asked.agent_pid()
+    asked.ask("interrupt", "-m", "Which branch?")
+    asked.wait_for("interrupted")
+    assert holdfast("resume", "asked").returncode == 0
+    (line,) = [each for each in holdfast("report").stdout.splitlines() if "Which branch?" in each]
+    assert re.search(r"asked  Which branch\? \(resumed by \S+, \d\d:\d\d\)$", line)
+    kin.go()
+    asked.wait_for("completed")
 
 
 def test_what_was_archived_is_in_it_and_what_is_old_is_not() -> None:

@@ -313,11 +313,13 @@ def _interrupts_of(packet: Packet, lines: list[dict[str, Any]]) -> list[dict[str
                     "task_id": packet.task_id,
                     "reason": reason,
                     "resolved_at": None,
+                    "how": "",
                     "answer": None,
                 }
             )
         elif interrupts and interrupts[-1]["resolved_at"] is None:
             interrupts[-1]["resolved_at"] = str(line["at"])
+            interrupts[-1]["how"] = str(line.get("reason") or "")
             interrupts[-1]["answer"] = line.get("answer")
     return interrupts
 
