@@ -195,6 +195,15 @@ def test_an_answer_can_be_piped() -> None:
     assert task.wait_for("completed")["answers"][0]["answer"] == "No,\nkeep it."
 
 
+def test_text_that_is_piped_and_not_asked_for_is_not_lost_in_silence() -> None:
+    task = asking("it")
+    argv = [sys.executable, "-m", "holdfast", "resume", "it"]
+    done = subprocess.run(argv, input="No.\n", capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0
+    assert "the text on stdin was not read; '-m -' sends it to the agent" in done.stderr
+    task.wait_for("completed")
+
+
 @pytest.mark.parametrize(("keys", "answer"), [("Yes.\r", "Yes."), ("\r", ""), ("\x04", None)])
 def test_on_a_terminal_resume_asks_for_the_answer(keys: str, answer: str | None) -> None:
     task = asking("it")
