@@ -78,7 +78,8 @@ def _running_line(row: dict[str, Any]) -> str:
 
 def _with_held(facts: dict[str, Any]) -> dict[str, int]:
     """The number of tasks by state; those that only a person can start are not `queued`."""
-    counts, states = dict(facts["counts"]), (facts["queue"] or {}).get("states", {})
+    counts: dict[str, int] = dict(facts["counts"])
+    states: dict[str, int] = facts["queue"]["states"] if facts["queue"] is not None else {}
     for state in queue_reason.NEEDS_PERSON.intersection(states):
         counts[state] = states[state]
         counts["queued"] = counts.get("queued", 0) - states[state]
