@@ -91,6 +91,7 @@ def test_a_typo_in_a_state_or_an_option_exits_2_with_a_suggestion() -> None:
     assert done.returncode == 2
     assert "hint: did you mean 'running'?" in done.stderr
     assert "queued, spawning" in holdfast("ls", "--state", "xyzzy").stderr
+    assert "hint: only one state can be given" in holdfast("ls", "--state", "running,waiting").stderr
     wrong = holdfast("ls", "--stat", "failed")
     assert wrong.returncode == 2
     assert "--state" in wrong.stderr

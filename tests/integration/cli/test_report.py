@@ -69,6 +69,24 @@ def test_a_cost_that_is_known_in_part_is_said_to_be_so() -> None:
         assert "cost at least $0.25 (unknown for 1 task)\n" in holdfast(verb).stdout
 
 
+def test_metrics_are_not_printed_twice_if_all_are_of_today() -> None:
+    Task.shell("true").wait_for("completed")
+    text = holdfast("metrics").stdout
+    assert text.count("success") == 1
+    assert text.endswith("last 24 h: the same\n")
+
+
+def test_several_worktrees_are_told_in_order(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    for number in range(3):
+        script = f"echo hi > new-{number}"
+        Task.shell(script, "--id", f"t{number}", "--worktree", project=repo.path).wait_for("completed")
+    assert [(row["task_id"], row["diffstat"], row["next"]) for row in facts()["ended"]] == [
+        (f"t{number}", "1 file changed, 1 insertion(+)", f"holdfast diff t{number}") for number in (2, 1, 0)
+    ]
+
+
 def test_a_task_that_has_not_run_has_no_unknown_cost() -> None:
     Task.play(Scenario().usage(cost_usd=0.25).result()).wait_for("completed")
     assert holdfast("submit", "--id", "next", "--", "true", cwd=workspace()).returncode == 0
