@@ -12,6 +12,7 @@ import pytest
 from holdfast import clock
 from holdfast.packet import inbox
 from holdfast.store import atomic, lock_owner
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin
 from tests.support.repos import Repo

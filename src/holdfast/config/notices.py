@@ -27,6 +27,7 @@ EVENTS = (
     "home_interrupt",
     "waiting",
     "queue_empty",
+    "budget_spent",
 )
 #: Built-in notifiers and their options: name → (kind, whether it is required).
 NOTIFIERS: dict[str, dict[str, tuple[str, bool]]] = {

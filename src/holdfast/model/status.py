@@ -137,6 +137,11 @@ def uses_slot(manifest: dict[str, Any]) -> bool:
         return False
 
 
+def newest_at(row: dict[str, Any]) -> str:
+    """By what tasks are sorted, the newest first: the end of one that has ended, otherwise its creation."""
+    return (row["status"] in ENDS and row.get("finished_at")) or row.get("started_at") or ""
+
+
 def needs_look(manifest: dict[str, Any]) -> bool:
     """Whether a person should look at a task that has ended: it failed, or is completed with concerns, and
     nobody has applied its work. One that was stopped on request needs nobody."""

@@ -243,7 +243,7 @@ class Detail:
         item, paused = queue_reason.find_item(self.packet.home, self.task_id)
         if item is None:
             return None
-        reason = queue_reason.reason(item, paused) or queue_reason.keeper_reason(self.packet.home)
+        reason = queue_reason.of_item(self.packet.home, item, paused)
         return QueuePosition(state=item.state, reason=reason)
 
     @cached_property

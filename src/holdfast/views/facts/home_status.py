@@ -254,6 +254,7 @@ def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] 
         return None, [], 0
     from holdfast.model import next_action
     from holdfast.queue import sync
+    from holdfast.queue.engine import Item
     from holdfast.queue.local import LocalQueue
 
     try:
@@ -284,8 +285,11 @@ def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] 
             alerts.append(Alert(level=QUESTION, text=text, kind="held"))
     if without_item:
         states["queued"] = states.get("queued", 0) + len(without_item)
-    if loop.get("short_of") and "queued" in states:
-        alerts.append(Alert(level=NOTE, text=str(loop["short_of"])))
+    waiting = [
+        *(item for item in items if item.task_id in live),
+        *(Item(task_id=each) for each in without_item),
+    ]
+    alerts += [Alert(level=NOTE, text=why) for why in queue_reason.held(home, waiting)]
     if (question := queue_reason.question_of(home)) is not None:
         alerts.append(Alert(level=URGENT, text=question, kind="stopped"))
     return {"states": states, "paused": paused, "loop": loop}, alerts, slots_used

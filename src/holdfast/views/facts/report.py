@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from functools import partial
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from holdfast.model.next_action import NextAction
 
 SCHEMA = "holdfast.report/1"
+#: Worktrees that are looked at at the same time.
+_AT_ONCE = 4
 
 
 def gather(home: Home, *, since_s: float) -> dict[str, Any]:
@@ -176,8 +179,17 @@ def _workspace(packet: Packet) -> str:
 
 def _ended_since(home: Home, rows: list[dict[str, Any]], since: str, now: float) -> list[dict[str, Any]]:
     """Tasks that ended since then, newest first."""
-    ended = [_ended(home, row, now) for row in rows if (row["finished_at"] or "") >= since]
-    return sorted(ended, key=lambda row: (row["finished_at"], row["task_id"]), reverse=True)
+    recent = [row for row in rows if (row["finished_at"] or "") >= since]
+    recent.sort(key=lambda row: (row["finished_at"], row["task_id"]), reverse=True)
+    if not any(os.path.exists(home.packet(row["task_id"]).worktree) for row in recent):
+        return [_ended(home, row, now) for row in recent]
+    # git runs a dozen times for each worktree: several at the same time, with directories that they share.
+    from concurrent.futures import ThreadPoolExecutor
+
+    from holdfast.workspace import git
+
+    with git.Session(), ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(partial(_ended, home, now=now), recent))
 
 
 def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -192,12 +204,13 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         except HoldfastError:
             items, paused = [], []
         if items:
+            holds = queue_reason.read_holds(home)
             return [
                 {
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": queue_reason.reason(item, []),
+                    "reason": queue_reason.reason(item, [], holds),
                     "since": item.added_at,
                 }
                 for item in items
@@ -312,11 +325,13 @@ def _interrupts_of(packet: Packet, lines: list[dict[str, Any]]) -> list[dict[str
                     "task_id": packet.task_id,
                     "reason": reason,
                     "resolved_at": None,
+                    "how": "",
                     "answer": None,
                 }
             )
         elif interrupts and interrupts[-1]["resolved_at"] is None:
             interrupts[-1]["resolved_at"] = str(line["at"])
+            interrupts[-1]["how"] = str(line.get("reason") or "")
             interrupts[-1]["answer"] = line.get("answer")
     return interrupts
 

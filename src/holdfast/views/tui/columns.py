@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 from holdfast import clock
+from holdfast.model.status import Status
 from holdfast.views.facts import task_list
 from holdfast.views.text import amounts, describe, fit_text
 
@@ -75,7 +76,8 @@ def cell(name: str, row: Row, now: float, output_log: str) -> str:
         case "STAGE":
             return row.get("stage") or "-"
         case "ELAPSED":
-            return elapsed(describe.elapsed_s(row, now))
+            elapsed_s = describe.elapsed_s(row, now)
+            return "-" if not elapsed_s and row["status"] == Status.QUEUED else elapsed(elapsed_s)
         case "TOKENS":
             return amounts.tokens(row).replace("at least ", "≥") or "-"
         case "COST":
