@@ -19,6 +19,7 @@ from holdfast.store.layout import Home
 from holdfast.testing import Scenario
 from holdfast.views.tui.app import TopApp
 from tests.support import kin
+from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
 
@@ -299,6 +300,46 @@ def test_a_question_is_answered() -> None:
         assert "the test one" in task.log()
 
     drive(steps)
+
+
+def test_a_long_question_leaves_room_for_the_answer() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.wait_for("running")
+    question = "\n".join(f"line {number} of the question " + "x" * 60 for number in range(40))
+    assert holdfast("interrupt", "it", "-m", question).returncode == 0
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("needs you (1)")
+        await screen.press("a")
+        await screen.until("enter: send")
+        assert "│ line 0 of the question" in screen.text
+        assert "│ line 1 of the question" in screen.text, "a line of its own"
+        assert "the agent gets this text" in screen.text
+        await screen.press("escape")
+        kin.go()
+
+    drive(steps, columns=80)
+    task.stop()
+
+
+@pytest.mark.parametrize(
+    ("key", "sign", "ends"), [("a", "Approve it?", "completed"), ("x", "Reject", "killed")]
+)
+def test_a_stage_is_approved_or_rejected(key: str, sign: str, ends: str) -> None:
+    packet = Written({"scripted_brief": None, "scripted_impl": None}, approval=["scripted_impl"])
+    assert holdfast("run", "--packet", packet.path, cwd=packet.project.path).returncode == 4
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", packet.task_id))
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("needs you (1)")
+        await screen.press(key)
+        await screen.until(sign)
+        assert "the agent gets this text" not in screen.text, "no agent gets it when the task ends"
+        await screen.press("enter")
+        await asyncio.to_thread(task.wait_for, ends, within_s=60)
+
+    drive(steps)
+    assert len(task.events("approval.given")) == (key == "a")
 
 
 def test_an_ended_task_is_retried_and_a_refusal_is_shown() -> None:
