@@ -219,7 +219,7 @@ def test_a_task_is_started(home: str) -> None:
         page.get_by_text("Limits, labels and more").click()
         page.get_by_label("Turns").fill("0")
         page.get_by_label("Budget in dollars").fill("much")
-        page.locator("#p-budget_usd").get_by_text("a number").wait_for()
+        page.locator("#p-budget_usd").get_by_text("must be a number").wait_for()
         page.locator("#p-max_turns").get_by_text("at least 1").wait_for()
         page.get_by_label("Turns").fill("7")
         page.get_by_label("Budget in dollars").fill("2.5")

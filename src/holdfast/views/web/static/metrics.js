@@ -12,7 +12,7 @@ const share = (value) => (value == null ? "–" : `${Math.round(value * 100)} %`
 function Facts({ title, figures }) {
   const rows = [
     ["Tasks", figures.tasks], ["Ended", figures.ended], ["Completed", share(figures.success_rate)], ["Interrupted", share(figures.interrupt_rate)], ["Retries", figures.retries],
-    ["Median duration", duration(figures.median_duration_s)], ["Work of agents", duration(figures.active_s)], ["Tokens", tokens(figures.api_usage)], ["Cost", cost(figures.api_usage)],
+    ["Median duration", duration(figures.median_duration_s)], ["Agent time", duration(figures.active_s)], ["Tokens", tokens(figures.api_usage)], ["Cost", cost(figures.api_usage)],
   ];
   return html`<section class="card pad"><h2>${title}</h2><dl class="figures">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd class="num">${value}</dd></div>`)}</dl></section>`;
 }
