@@ -48,6 +48,10 @@ class Screen:
     async def type(self, text: str) -> None:
         await self.press(*("space" if char == " " else char for char in text))
 
+    async def click(self, column: int, line: int, *, times: int = 1) -> None:
+        await self._pilot.click(offset=(column, line), times=times)
+        await self._pilot.pause()
+
     async def until(self, text: str, within_s: float = 20.0) -> str:
         """Wait until the text is on the screen."""
         return await self.when(lambda: text in self.text, text, within_s)
@@ -158,6 +162,24 @@ def test_the_cursor_skips_headings_and_stays_on_its_task() -> None:
         await asyncio.to_thread(task.wait_for, "completed")
         await screen.until("ended (3)")
         assert tasks.selected == "busy"
+
+    drive(steps)
+
+
+def test_the_mouse_selects_and_opens_a_task_and_its_pages() -> None:
+    for name in ("one", "two"):
+        Task.shell("echo hi", "--id", name).wait_for("completed")
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("ended (2)")
+        at = next(at for at, line in enumerate(screen.lines) if line.startswith("one"))
+        await screen.click(3, at)
+        assert screen.app.top.tasks.selected == "one"
+        await screen.click(3, at, times=2)
+        await screen.until("1 log")
+        tabs = next(at for at, line in enumerate(screen.lines) if "1 log" in line)
+        await screen.click(screen.lines[tabs].index("events"), tabs)
+        await screen.until("task.created")
 
     drive(steps)
 

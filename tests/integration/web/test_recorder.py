@@ -236,6 +236,16 @@ def test_checks_are_no_attempts_and_an_approval_offers_what_works(served: Served
         assert section.evaluate("(each) => each.scrollWidth <= each.clientWidth"), "a card fits its column"
 
 
+def test_marks_without_room_are_counted(served: Served) -> None:
+    with browsing(served, "marks") as page:
+        shown = page.evaluate(
+            """async (places) => (await import("/recorder.js")).stack(places.map((each) => [each, each]))
+                .map(({ place, level, more }) => [place, level, more])""",
+            [0, 1, 2, 3, 4, 30, 44],
+        )
+    assert shown == [[0, 0, []], [1, 1, []], [2, 2, [3, 4]], [30, 0, []], [44, 0, []]]
+
+
 def test_the_figures_change_while_they_are_shown(served: Served) -> None:
     with browsing(served, "figures") as page:
         _open(page, served, "/metrics")
@@ -244,3 +254,8 @@ def test_the_figures_change_while_they_are_shown(served: Served) -> None:
         Task.shell("echo hi", "--id", "it").wait_for("completed")
         page.locator(".agents tr", has_text="command").wait_for()
         eventually(lambda: ended.inner_text() == "1", 20, "the task is counted")
+        sign = page.locator(".u-marker").nth(1)
+        light = sign.evaluate("(each) => getComputedStyle(each).backgroundColor")
+        page.emulate_media(color_scheme="dark")
+        dark = "(each) => getComputedStyle(each).backgroundColor"
+        eventually(lambda: sign.evaluate(dark) != light, 10, "plots have the colours of the dark page")
