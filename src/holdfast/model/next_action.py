@@ -355,7 +355,7 @@ def _completed(facts: TaskFacts) -> NextAction:
     if not facts.has_changes:
         return _filled("none", facts, "it is completed")
     name = "apply" if facts.workspace == "worktree" else "read_diff"
-    return _filled(name, facts, "it is completed and changed files")
+    return _filled(name, facts, "it completed and changed files")
 
 
 def _interrupted(facts: TaskFacts) -> NextAction:
