@@ -188,7 +188,7 @@ def _ended_since(home: Home, rows: list[dict[str, Any]], since: str, now: float)
 
     from holdfast.workspace import git
 
-    with git.Session(), ThreadPoolExecutor(_AT_ONCE) as threads:
+    with git.SharedDirectories(), ThreadPoolExecutor(_AT_ONCE) as threads:
         return list(threads.map(partial(_ended, home, now=now), recent))
 
 
