@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 
 import pytest
@@ -336,6 +337,27 @@ def test_a_trusted_environment_file_that_is_missing_is_named_with_the_file_that_
     said = " ".join(done.stderr.split())
     assert f"none.env, which {settings} names" in said
     assert f"hint: create it, or remove env_file from {settings}" in said
+
+
+def test_a_packet_that_an_agent_wrote_with_new_is_not_trusted() -> None:
+    """The user has not typed what is in it."""
+    repo = project()
+    words = f"new packet --id it --agent claude --goal x --allow . --accept 'touch {proof()}'"
+    done = holdfast(
+        "run",
+        "--",
+        "sh",
+        "-c",
+        f"{sys.executable} -m holdfast {words}",
+        cwd=repo.path,
+        env=with_program("claude"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert os.path.exists(os.path.join(repo.path, "packet", "manifest.yaml"))
+    assert not os.path.isdir(records()) or os.listdir(records()) == []
+    done = holdfast("run", "--packet", "packet", cwd=repo.path, env=with_program("claude"))
+    assert done.returncode == 2
+    assert "is inside a repository and was not trusted yet: acceptance.commands" in done.stderr
 
 
 # ── work items ──

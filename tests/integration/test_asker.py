@@ -230,3 +230,32 @@ def test_the_home_and_the_trust_of_its_user_are_for_persons() -> None:
     task.wait_for("completed")
     assert "you trust no project" in holdfast("trust", "--list").stderr
     assert not os.path.exists(os.path.join(os.environ["HOLDFAST_HOME"], "down"))
+
+
+@pytest.mark.parametrize("keeper", ["off", ""], ids=["without a keeper", "with a keeper"])
+def test_a_task_in_another_home_does_not_decide_for_the_agent_that_started_it(
+    home: str, place: Any, keeper: str
+) -> None:
+    """It has no parent in its journal, but it runs below the agent."""
+    assert holdfast("run", "--id", "other", "--", "true").returncode == 0
+    calls = (
+        "approve it", "reject it -m no", "resume it", "stop it", "retry it", "rm --force it", "rm other",
+        "down", "run -d --id child -- true",
+    )  # fmt: skip
+    script = os.path.join(place.root, "inner.sh")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(f"export HOLDFAST_HOME={home}; cd {workspace()}; " + asks(*calls))
+    elsewhere = f"HOLDFAST_KEEPER={keeper} HOLDFAST_HOME={place.root}/elsewhere"
+    task = Task.shell(f"{elsewhere} {PYTHON} run --id inner -- sh {script}; {kin.WAIT}", "--id", "it")
+    found = answers(len(calls))
+    for verb, (status, said) in zip(calls[:-1], found[:-1], strict=True):
+        assert status == 3, (verb, said)
+        assert "an agent may not" in said, (verb, said)
+    assert found[-1][0] == 0, found[-1]
+    child = Task(os.path.join(home, "tasks", "child"))
+    assert child.events("task.created")[0]["spec"]["parent"] == "it"
+    assert task.status() == "running"
+    assert os.path.isdir(os.path.join(home, "tasks", "other"))
+    kin.go()
+    task.wait_for("completed", within_s=30)
+    holdfast("down", "--now", env={"HOLDFAST_HOME": f"{place.root}/elsewhere"})

@@ -34,14 +34,25 @@ class Asker(Record):
     by: str
     #: Of an agent: the packet of its task.
     packet: str = ""
+    #: Packets of other homes whose agents run this one: a task in another home has no parent in its journal.
+    outer: tuple[str, ...] = ()
+
+    @property
+    def packets(self) -> tuple[Packet, ...]:
+        """The tasks for whose agents it speaks: its own first."""
+        return tuple(map(Packet, (self.packet, *self.outer)))
 
 
 def find() -> Asker:
     """A person, or the agent that runs this process."""
-    packet = _packet_around()
-    if packet is None:
+    around = _packets_around()
+    if not around:
         return Asker(kind="person", by=audit.whoami())
-    return Asker(kind="agent", by=f"agent of {os.path.basename(packet)}", packet=packet)
+    packet, *others = around
+    home = Packet(packet).home.path
+    # In its own home, the journal knows better: a runner may be below the agent that had it started.
+    outer = tuple(each for each in others if not _is_same(Packet(each).home.path, home))
+    return Asker(kind="agent", by=f"agent of {os.path.basename(packet)}", packet=packet, outer=outer)
 
 
 def reply(by: str) -> Asker:
@@ -53,13 +64,14 @@ def check(asker: Asker, packet: Packet, verb: str) -> None:
     """Raises ForPersons if an agent asks what only a person may ask of this task."""
     if asker.kind != "agent" or verb not in FOR_PERSONS | FOR_STARTERS:
         return
-    own = Packet(asker.packet)
-    which = ""
-    for task in _lineage(own):
+    packets = asker.packets
+    own, which = packets[0], ""
+    for task in (task for each in packets for task in _lineage(each)):
         if _is_same(task.path, packet.path):
             which = "its own task" if task is own else "the task that started its own"
-    if not which and verb in FOR_STARTERS and _is_same(own.home.path, packet.home.path):
-        is_started = any(_is_same(task.path, own.path) for task in _lineage(packet))
+    here = [each for each in packets if _is_same(each.home.path, packet.home.path)]
+    if not which and verb in FOR_STARTERS and here:
+        is_started = any(_is_same(task.path, each.path) for task in _lineage(packet) for each in here)
         which = "" if is_started else "a task that it did not start"
     if not which and rules(verb).lets_run and not admitted.is_admitted(packet):
         # A person who names it adopts it. An agent may have written it.
@@ -79,7 +91,7 @@ def require_person(what: str, *, home: Home | None = None) -> None:
     asker = find()
     if asker.kind != "agent":
         return
-    if home is None or _is_same(Packet(asker.packet).home.path, home.path):
+    if home is None or any(_is_same(each.home.path, home.path) for each in asker.packets):
         own = os.path.basename(asker.packet)
         raise ForPersons(
             f"cannot {what}: an agent may not do this",
@@ -89,9 +101,10 @@ def require_person(what: str, *, home: Home | None = None) -> None:
 
 def parent_of(asker: Asker, tasks: str) -> str | None:
     """The task whose agent asks, if it is in the home with this directory of tasks."""
-    if not asker.packet or os.path.realpath(os.path.dirname(asker.packet)) != os.path.realpath(tasks):
-        return None
-    return os.path.basename(asker.packet)
+    for packet in (asker.packet, *asker.outer) if asker.packet else ():
+        if os.path.realpath(os.path.dirname(packet)) == os.path.realpath(tasks):
+            return os.path.basename(packet)
+    return None
 
 
 def _lineage(own: Packet) -> list[Packet]:
@@ -115,17 +128,17 @@ def _is_same(one: str, other: str) -> bool:
         return False
 
 
-def _packet_around() -> str | None:
-    """The packet of the innermost attempt above this process."""
-    if not process.HAS_PROC:
-        return None
-    pid = os.getppid()
+def _packets_around() -> list[str]:
+    """The packets of the attempts above this process, the innermost first."""
+    found: list[str] = []
+    pid = os.getppid() if process.HAS_PROC else 0
     for _ in range(_DEEPEST):
         if pid <= 1:
-            return None
+            break
         for path in process.open_files(pid):
             if path.endswith(("/lock", "/runner.lock")) and is_our_lock(path):
                 folder = os.path.dirname(path)
-                return folder if path.endswith("/runner.lock") else os.path.dirname(os.path.dirname(folder))
+                is_runner = path.endswith("/runner.lock")
+                found.append(folder if is_runner else os.path.dirname(os.path.dirname(folder)))
         pid = process.parent(pid)
-    return None
+    return list(dict.fromkeys(found))

@@ -7,7 +7,7 @@ import shlex
 
 from holdfast import ids, paths
 from holdfast.errors import HoldfastError, InvalidManifest, UsageError
-from holdfast.packet import load
+from holdfast.packet import asker, load
 from holdfast.pipeline.define import from_plan, new_packet, written_packet
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.define.new_packet import Draft
@@ -272,9 +272,11 @@ def _project(chosen: str | None, folder: str) -> str | None:
 
 
 def _trust(folder: str, written: WrittenPacket) -> None:
-    """The user typed what the packet has. An edit, by whomever, needs trust again."""
+    """The user typed what the packet has, unless it was an agent. An edit, by whomever, needs trust again."""
     part = written_packet.part_of(written)
     if not part.needs or not trust.is_in_repository(folder, written.project_dir):
+        return
+    if asker.find().kind == "agent":
         return
     try:
         trust.accept(folder, [part], by=audit.whoami())
