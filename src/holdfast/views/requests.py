@@ -10,6 +10,7 @@ import os
 
 from holdfast import clock, files
 from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
+from holdfast.model import permissions
 from holdfast.model.request import rules
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, inbox, load
@@ -237,7 +238,6 @@ def post_request(
         from holdfast.views import disk_full  # rarely needed
 
         raise disk_full.with_kill_hint(error, [packet]) from error
-    # Without the arguments: a message may contain anything, and the journal has it.
     audit.append(
         packet.home,
         {
@@ -246,12 +246,26 @@ def post_request(
             "by": request.by,
             "asker": request.asker,
             "request": request.id,
+            **_changes(args),
         },
     )
     posted = Posted(packet, request.id, verb, wakes=wakes, kills=kills)
     if not inbox.ring(packet):
         start_runner(packet)
     return posted
+
+
+def _changes(args: dict[str, Any]) -> dict[str, str]:
+    """What the request changes, for the audit. Without values: a message may contain anything, and the
+    journal has it."""
+    names = [str(each).partition("=")[0].rstrip("+-") for each in args.get("set") or ()]
+    reasons = [f"--set {', '.join(names)}"] if names else []
+    if args.get("permissions") == permissions.FULL:
+        reasons.insert(0, "permission prompts bypassed (--permissions full)")
+    elif args.get("permissions"):
+        reasons.insert(0, f"--permissions {args['permissions']}")
+    found = {"reason": "; ".join(reasons)} if reasons else {}
+    return {**found, "level": "warn"} if args.get("permissions") == permissions.FULL else found
 
 
 def adopt(packet: Packet) -> bool:

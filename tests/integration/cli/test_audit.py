@@ -121,6 +121,20 @@ def test_a_bypass_is_highlighted() -> None:
     assert "bypassed" in entry["reason"]
 
 
+def test_a_retry_with_other_permissions_or_limits_is_accounted_for() -> None:
+    task = Task.play(Scenario().result(), "--id", "it")
+    task.wait_for("completed")
+    flags = ("--from", "scripted_run", "--permissions", "full", "--set", "budgets.max_wallclock_sec=900")
+    assert holdfast("retry", "it", *flags, "-m", "a secret").returncode == 0
+    (entry,) = entries("it", "--operation", "request.retry")
+    assert entry["level"] == "warn"
+    assert entry["reason"] == (
+        "permission prompts bypassed (--permissions full); --set budgets.max_wallclock_sec"
+    )
+    assert "a secret" not in str(entry)
+    eventually(lambda: task.manifest()["attempt"] == 2 and task.status() == "completed")
+
+
 def test_a_removed_task_is_still_accounted_for_and_time_limits() -> None:
     Task.shell("true", "--id", "it").wait_for("completed")
     holdfast("rm", "it")

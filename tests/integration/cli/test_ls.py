@@ -382,6 +382,12 @@ def test_watch_shows_a_change_at_once_although_nothing_worked() -> None:
     assert terminal.finish() == 130
 
 
+def test_a_cost_that_is_known_in_part_takes_little_room() -> None:
+    scenario = Scenario().crash("KILL", once=True).usage(cost_usd=0.02).result("done")
+    Task.play(scenario, "--id", "it", "--base-interval", "0.1s").wait_for("completed")
+    assert "  ≥$0.02  " in holdfast("ls").stdout
+
+
 def test_the_last_to_end_is_first_and_not_left_out(home: str) -> None:
     """Not the last one created: a task that waited all night ends after younger ones."""
     waits = Task.shell("until test -e go; do sleep 0.05; done", "--id", "waits")

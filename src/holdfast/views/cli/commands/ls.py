@@ -212,8 +212,13 @@ def _cells(folder: int, row: dict[str, Any], now: float) -> tuple[str, ...]:
         row["agent"],
         row["stage"] or "-",
         "-" if not elapsed_s and row["status"] == Status.QUEUED else elapsed,
-        (has_usage and amounts.tokens(row)) or "-",
-        (has_usage and amounts.cost(row)) or "-",
+        (has_usage and _short(amounts.tokens(row))) or "-",
+        (has_usage and _short(amounts.cost(row))) or "-",
         age,
         task_list.note(row) + task_list.last_line(output_log_in(task_id), row, now, folder),
     )
+
+
+def _short(amount: str) -> str:
+    """As in `top`: the room is for the last line."""
+    return amount.replace("at least ", "≥")
