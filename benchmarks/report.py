@@ -52,7 +52,7 @@ long it takes here, and times grow with it. Besides that:
   3.7 MB before it sleeps, spread over half of everything the seed has loaded. A quarter of these pages have
   the seed's content again: counts that went up and down. Decision 0041 lists what was tried.
 - **Row 5, CPU**: a line wakes its runner only after a silence; while more output comes, it is read at
-  intervals of up to 8 s, unless a command follows it (decision 0042).
+  intervals of up to 10 s, unless a command follows it (decision 0042).
 - **Row 5, wake-ups**: an idle runner's timer fires once per check interval, and its heartbeat does not wait
   for the disk. The rest is the keeper's, which scans every 15 s, and the seed's, which looks every 15 s
   whether a signal has stopped the keeper.

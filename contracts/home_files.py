@@ -51,6 +51,16 @@ _LOOP = of_fields(
             "type": "string",
             "description": "why no task is started: a shortage, failures, --max-iterations; or empty",
         },
+        "held_agents": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "agents of which no task is started, each with the reason",
+        },
+        "held_pools": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "pools of which no task is started, each with the reason",
+        },
         "failing": {
             "type": "object",
             "additionalProperties": TEXT,
@@ -63,8 +73,23 @@ _LOOP = of_fields(
             "additionalProperties": {"type": "number"},
             "description": "dollars that ended tasks of the queue cost on that day, by pool; * is the sum",
         },
+        "budgets_told": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "budgets about which a notice was posted: pool or *, the day and the limit",
+        },
     },
-    optional=("asked", "spent_day", "spent", "short_of", "failing", "counted"),
+    optional=(
+        "asked",
+        "spent_day",
+        "spent",
+        "budgets_told",
+        "short_of",
+        "held_agents",
+        "held_pools",
+        "failing",
+        "counted",
+    ),
 )
 _QUEUE_KEPT = of_fields(
     {

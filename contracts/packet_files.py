@@ -130,7 +130,7 @@ _GATE = of_fields(
         "passed_before": {**FLAG, "description": "acceptance passed before the work as well"},
         "cannot_start": {
             **FLAG,
-            "description": "an acceptance command could not start, before the work neither",
+            "description": "an acceptance command could not start, and could not before the work either",
         },
         "attempt": {"type": "integer", "minimum": 1},
         "action": {"enum": ["interrupt", "warn", "file_issue"]},

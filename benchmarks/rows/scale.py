@@ -13,6 +13,7 @@ from benchmarks.place import Holdfast, Place, duration_ns, pause, program
 from benchmarks.stats import median, milliseconds
 from benchmarks.table import Baseline, Line
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from tests.support.waiting import eventually
 
@@ -127,13 +128,13 @@ def _list(home: Holdfast, repeats: int) -> tuple[float, float]:
 def _heal_ms(home: Holdfast, number: int) -> float:
     """Kill a runner; the time until another process holds its lock."""
     lock = Home(home.home).packet(f"task-{number:05d}").runner_lock
-    old = locks.owner(lock)
+    old = lock_owner.owner(lock)
     assert old is not None
     began = time.monotonic()
     os.kill(old.pid, signal.SIGKILL)
 
     def is_healed() -> bool:
-        new = locks.owner(lock)
+        new = lock_owner.owner(lock)
         return new is not None and new.pid != old.pid and locks.is_held(lock)
 
     eventually(is_healed, within_s=30, what="another runner has the task")

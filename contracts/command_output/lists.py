@@ -252,7 +252,7 @@ _DIGEST = of_fields(
                     "id": TEXT,
                     "state": SHOWN_STATUS,
                     **each(TEXT, "stage", "question", "reason", "waits", "concerns"),
-                    "needs": {"enum": ["answer", "approve"]},
+                    "needs": {"enum": ["answer", "approve", "retry"]},
                     "labels": {"type": "object", "additionalProperties": TEXT},
                     "attempt": COUNT,
                 },

@@ -133,7 +133,7 @@ def record(
     # Get SIGCHLD when the runner dies, too. If that is not available, act as if it were dead already.
     if not _prctl or _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0)) != 0:
         runner = -1
-    attempt = Attempt(packet, os.path.basename(directory), folder)
+    attempt = AttemptPlace(packet, os.path.basename(directory), folder)
     status = _wait(attempt, agent, int(failure) if failure else None, runner=runner)
     if status == _NONE_LEFT:
         # Proof for the sweep, from the kernel: a process that forks too fast to be listed is still a child.
@@ -183,7 +183,7 @@ def _write_pid(folder: int) -> None:
         return  # informational only
 
 
-def _wait(attempt: Attempt, agent: int, exec_errno: int | None, *, runner: int) -> int:
+def _wait(attempt: AttemptPlace, agent: int, exec_errno: int | None, *, runner: int) -> int:
     """Reap children until none is left, or until SIGTERM arrives once the agent's end is recorded.
 
     Returns which of the two it was.
@@ -254,7 +254,7 @@ def _end_all() -> int:
 
 
 def _stop_all() -> set[int]:
-    """Stop all descendants, until a pass finds no new one. Nobody else reaps them, so pids are not reused."""
+    """Stop all descendants, until a pass finds no new one. Only this process reaps them: no pid is reused."""
     stopped: set[int] = set()
     ends = time.monotonic() + _TERM_S
     while time.monotonic() < ends:
@@ -288,7 +288,7 @@ def _kill(pid: int, number: int) -> None:
         return
 
 
-class Attempt:
+class AttemptPlace:
     """Where an attempt is recorded, whatever its agent does to the paths."""
 
     def __init__(self, packet: int, name: str, folder: int = -1) -> None:
@@ -300,7 +300,12 @@ class Attempt:
 
 
 def write_exit(
-    attempt: Attempt, *, by: str, status: int, usage: resource.struct_rusage | None, exec_errno: int | None
+    attempt: AttemptPlace,
+    *,
+    by: str,
+    status: int,
+    usage: resource.struct_rusage | None,
+    exec_errno: int | None,
 ) -> bool:
     """Write exit.json durably, then exit_code and done for shell scripts. Returns whether it could.
 
@@ -347,7 +352,7 @@ def write_exit(
             pause = min(pause * 2, 5.0)
 
 
-def _open_again(attempt: Attempt) -> int:
+def _open_again(attempt: AttemptPlace) -> int:
     """Open the attempt's directory; it and `attempts` are made if they are missing. Raises OSError."""
     attempts = _enter(attempt.packet, "attempts")
     try:
@@ -357,7 +362,7 @@ def _open_again(attempt: Attempt) -> int:
 
 
 def _enter(folder: int, name: str) -> int:
-    """Open a directory in an open one, or make it. What else has that name, such as a link, is renamed."""
+    """Open a directory in an open one, or make it. Anything else with that name is renamed."""
     while True:
         try:
             return os.open(name, _FOLDER, dir_fd=folder)
@@ -375,9 +380,9 @@ def _enter(folder: int, name: str) -> int:
             continue
 
 
-def _make_writable(attempt: Attempt) -> bool:
-    """Take back the modes that the agent has given its packet, `attempts` and its own directory. Returns
-    whether one of them was changed."""
+def _make_writable(attempt: AttemptPlace) -> bool:
+    """Make the packet, `attempts` and the attempt's directory writable again. Returns whether an agent had
+    changed the mode of one of them."""
     has_changed = attempt.folder >= 0 and _restore_mode(attempt.folder)
     folder = os.dup(attempt.packet)
     for name in ("attempts", attempt.name, ""):
@@ -418,7 +423,7 @@ def become_subreaper() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process with its parent, on Linux. It is lost already if that has died."""
+    """Let the kernel kill this process with its parent, on Linux. If the parent has already died, exit."""
     if _prctl:
         _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
         if os.getppid() != parent:

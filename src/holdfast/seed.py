@@ -65,6 +65,7 @@ PRELOADED = (
     "holdfast.runner.plan.retry",
     "holdfast.runner.plan.running",
     "holdfast.runner.stage.briefing",
+    "holdfast.runner.stage.chore_results",
     "holdfast.runner.stage.chores",
     "holdfast.runner.stage.last_files",
     "holdfast.runner.stage.outputs",

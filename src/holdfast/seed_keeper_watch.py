@@ -11,6 +11,7 @@ import os
 from holdfast import clock, files, spawn
 from holdfast.errors import HoldfastError
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from holdfast.store.pulse import Pulse
 from holdfast.watch.death import watch_death
@@ -71,7 +72,7 @@ class KeeperWatch:
         return _ASKED_S if self._answer >= 0 else max(0.0, self._due_mono - now_mono)
 
     def _find_keeper(self) -> None:
-        owner = locks.owner(self.home.keeper_lock)
+        owner = lock_owner.owner(self.home.keeper_lock)
         watch = watch_death(owner) if owner is not None else None
         if owner is not None and watch is not None and watch.descriptor >= 0:
             self._watch = watch

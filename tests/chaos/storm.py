@@ -11,7 +11,7 @@ import time
 from holdfast.errors import CorruptFile
 from holdfast.model.process import ProcessIdentity
 from holdfast.queue.local import LocalQueue
-from holdfast.store import atomic, process
+from holdfast.store import atomic, lock_owner, process
 from holdfast.store import lock as locks
 from tests.chaos.world import World
 
@@ -74,22 +74,22 @@ class Storm:
     def _find(self, target: str, open_tasks: list[str]) -> ProcessIdentity | None:
         home = self.world.home
         if target == "keeper":
-            return locks.owner(home.keeper_lock)
+            return lock_owner.owner(home.keeper_lock)
         if target == "seed":
-            return locks.owner(home.seed_lock)
+            return lock_owner.owner(home.seed_lock)
         at_work = [task_id for task_id in open_tasks if locks.is_held(home.packet(task_id).runner_lock)]
         self.at_work = len(at_work)
         if not at_work:
             return None
         packet = home.packet(self.dice.choice(at_work))
         if target == "runner":
-            return locks.owner(packet.runner_lock)
+            return lock_owner.owner(packet.runner_lock)
         names = sorted(os.listdir(packet.attempts))
         if not names:
             return None
         directory = packet.attempt(names[-1])
         if target == "recorder":
-            return locks.owner(directory.lock)
+            return lock_owner.owner(directory.lock)
         try:
             born = atomic.read_json(directory.identity)
             return ProcessIdentity.from_json(born) if born is not None else None

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from holdfast import __version__
 from holdfast.packet import inbox, load
 from holdfast.store import lock as locks
-from holdfast.store import process
+from holdfast.store import lock_owner, process
 from holdfast.store.layout import Home, Packet
 from holdfast.testing import Scenario
 from tests.support.packets import REPORTS
@@ -242,7 +242,7 @@ def _shows(packet: Packet, **fields: object) -> bool:
 
 def _dismiss(lock: str) -> None:
     """End the keeper or the seed of our home, which runners may have started."""
-    owner = locks.owner(lock)
+    owner = lock_owner.owner(lock)
     if owner is not None and locks.is_held(lock) and process.is_alive(owner):
         os.kill(owner.pid, signal.SIGTERM)
         eventually(lambda: not locks.is_held(lock))

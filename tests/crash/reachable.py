@@ -28,10 +28,10 @@ from holdfast.runner.plan.facts import (
     ExecutionFacts,
     Facts,
     Judgement,
-    Memory,
     Now,
     PendingRequest,
-    Problem,
+    PreflightProblem,
+    Remembered,
     StartFailure,
     WorkspaceFacts,
 )
@@ -147,7 +147,7 @@ def intents_of(execution: Execution) -> tuple[str, ...]:
 # ── facts ──
 
 
-class FrozenMemory(Memory):
+class FrozenMemory(Remembered):
     """A read-only memory of a runner: the planner is pure."""
 
     def __init__(self, **known: Any) -> None:
@@ -173,7 +173,7 @@ WORKSPACES = (
     WorkspaceFacts(is_held=True),
     WorkspaceFacts(writer="other", again_mono=LATER),
 )
-PREFLIGHTS = ({}, {"preflight_run": 1}, {"preflight_run": 1, "problems": (Problem(text="no git"),)})
+PREFLIGHTS = ({}, {"preflight_run": 1}, {"preflight_run": 1, "problems": (PreflightProblem(text="no git"),)})
 RESULTS = (
     ChoreResult(is_usable=True),
     ChoreResult(is_usable=False, complaint="no room"),
@@ -207,7 +207,7 @@ def calm(task: Task) -> Facts:
         is_reported=True,
     )
     return Facts(
-        memory=done,
+        remembered=done,
         executions={each.number: _CALM for each in task.open_executions},
         heartbeat_in_s=5.0,
         chore_result=RESULTS[0] if task.chore is not None else None,
@@ -226,11 +226,11 @@ def _with_requests(task: Task) -> Iterator[Facts]:
     for verb, name in product((*REQUESTS, "paint"), ("R", *task.requests)):
         request = Request(id=name, verb=verb, args=args, by="me", at="")
         pending = PendingRequest(name=f"{name}.json", request=request)
-        yield Facts(memory=memory, request=pending)
+        yield Facts(remembered=memory, request=pending)
         if task.open_takeover is not None:
-            yield Facts(memory=memory, request=pending.evolve(is_taken_over=True))
+            yield Facts(remembered=memory, request=pending.evolve(is_taken_over=True))
     broken = PendingRequest(name="R.json", request=HoldfastError("not JSON"))
-    yield Facts(memory=memory, request=broken)
+    yield Facts(remembered=memory, request=broken)
 
 
 # ── facts of open executions ──
@@ -245,13 +245,13 @@ def _of_open_executions(task: Task) -> Iterator[Facts]:
     for heartbeat_in_s, file in ((5.0, None), (0.0, None), (0.0, "which one?")):
         timer: dict[str, Any] = {"heartbeat_in_s": heartbeat_in_s, "interrupt_file": file}
         for executions in _seen(task.open_executions):
-            yield Facts(memory=nothing, executions=executions, **timer)
+            yield Facts(remembered=nothing, executions=executions, **timer)
     # Only another one of a parallel group can have failed to start.
     for failure in _start_failures(task) if len(task.due) > 1 else ():
         memory = FrozenMemory(start_failure=failure)
         for seen in (_CALM, ExecutionFacts(reading=Reading.STARTING, awaited_s=0.0), _GONE):
             executions = {execution.number: seen for execution in task.open_executions}
-            yield Facts(memory=memory, executions=executions, heartbeat_in_s=5.0)
+            yield Facts(remembered=memory, executions=executions, heartbeat_in_s=5.0)
 
 
 def _seen(executions: list[Execution]) -> Iterator[dict[int, ExecutionFacts]]:
@@ -321,7 +321,7 @@ def _of_ended_chore(chore: Execution) -> Iterator[Facts]:
         (set[int](), {chore.number}), sweeps, WORKSPACES, RESULTS
     ):
         memory = FrozenMemory(files_written=written, sweep_due_mono=sweep, workspace=workspace)
-        yield Facts(memory=memory, chore_result=result)
+        yield Facts(remembered=memory, chore_result=result)
 
 
 def _of_ended_attempts(task: Task) -> Iterator[Facts]:
@@ -337,7 +337,7 @@ def _of_ended_attempts(task: Task) -> Iterator[Facts]:
             recorders_dismissed=dismissed,
             sweep_due_mono=dict.fromkeys(numbers, sweep),
         )
-        yield Facts(memory=memory, interrupt_file=file, logins=logins)
+        yield Facts(remembered=memory, interrupt_file=file, logins=logins)
 
 
 def _at_rest(task: Task) -> Iterator[Facts]:
@@ -348,13 +348,13 @@ def _at_rest(task: Task) -> Iterator[Facts]:
             yield from _at_gate(task)
         case Status.WAITING:
             for file, left_s, wait_s in product(FILES, (-1.0, 10.0), (10.0, 100.0)):
-                yield Facts(memory=FrozenMemory(), interrupt_file=file, wait_left_s=left_s, wait_s=wait_s)
+                yield Facts(remembered=FrozenMemory(), interrupt_file=file, wait_left_s=left_s, wait_s=wait_s)
         case _:
             for file, is_closed, is_reported in product(FILES, (False, True), (False, True)):
                 memory = FrozenMemory(is_reported=is_reported)
-                yield Facts(memory=memory, interrupt_file=file, is_closed=is_closed and task.has_ended)
+                yield Facts(remembered=memory, interrupt_file=file, is_closed=is_closed and task.has_ended)
             if task.open_takeover is not None:
-                yield Facts(memory=FrozenMemory(), is_taken_over=True)
+                yield Facts(remembered=FrozenMemory(), is_taken_over=True)
 
 
 def _before_start(task: Task) -> Iterator[Facts]:
@@ -363,7 +363,7 @@ def _before_start(task: Task) -> Iterator[Facts]:
         memory = FrozenMemory(workspace=workspace, start_failure=failure, **preflight)
         for file, has_project, has_repository in product(FILES, (False, True), (False, True)):
             yield Facts(
-                memory=memory,
+                remembered=memory,
                 interrupt_file=file,
                 has_project=has_project,
                 has_repository=has_repository,
@@ -383,4 +383,4 @@ def _at_gate(task: Task) -> Iterator[Facts]:
             workspace=workspace,
             start_failure=failure,
         )
-        yield Facts(memory=memory, interrupt_file=file)
+        yield Facts(remembered=memory, interrupt_file=file)

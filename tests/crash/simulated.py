@@ -17,7 +17,7 @@ from holdfast.model.fold import apply
 from holdfast.model.status import Status
 from holdfast.pipeline.triage import triage
 from holdfast.runner.plan import step as steps
-from holdfast.runner.plan.facts import ChoreResult, ExecutionFacts, Facts, Memory, Now, WorkspaceFacts
+from holdfast.runner.plan.facts import ChoreResult, ExecutionFacts, Facts, Now, Remembered, WorkspaceFacts
 from holdfast.runner.plan.failures import triaged_event
 from holdfast.runner.plan.planner import plan
 from tests.crash.reachable import MONO, Situation
@@ -36,7 +36,7 @@ class SimulatedRunner:
 
     def __init__(self, situation: Situation) -> None:
         self.task = situation.fold()
-        self.memory = Memory()
+        self.remembered = Remembered()
         self._wall, self._mono = situation.now.wall, MONO
         self._interrupt_file: str | None = None
         self._is_closed = False
@@ -52,10 +52,10 @@ class SimulatedRunner:
     def _gather(self) -> Facts:
         task = self.task
         return Facts(
-            memory=self.memory,
+            remembered=self.remembered,
             executions={each.number: self._seen(each) for each in task.open_executions},
             interrupt_file=self._interrupt_file,
-            heartbeat_in_s=self.memory.heartbeat_mono + 30.0 - self._mono,
+            heartbeat_in_s=self.remembered.heartbeat_mono + 30.0 - self._mono,
             wait_left_s=self._wait_left_s(),
             wait_s=10.0,
             is_closed=self._is_closed,
@@ -76,7 +76,7 @@ class SimulatedRunner:
             apply(self.task, event, clock.iso(self._wall))
 
     def _perform(self, step: steps.Step) -> None:
-        memory, task = self.memory, self.task
+        memory, task = self.remembered, self.task
         match step:
             case steps.Watch():
                 # The whole wait at once; the planner would check it every few seconds.

@@ -161,14 +161,14 @@ class Walk:
     def _events_of_interrupt(self, step: SaveContext, facts: Facts) -> tuple[ev.Event, ...]:
         """Take the four steps of an interrupt."""
         prepared = step.interrupt
-        assert isinstance(facts.memory, FrozenMemory)
+        assert isinstance(facts.remembered, FrozenMemory)
         for done, kind in (
             ("is_saved", PostNotice),
             ("is_announced", WriteInterruptFile),
             ("has_file", Interrupt | AnswerRequest),
         ):
             prepared = prepared.evolve(**{done: True})
-            following = self._choose(facts.evolve(memory=facts.memory.with_interrupt(prepared)))
+            following = self._choose(facts.evolve(remembered=facts.remembered.with_interrupt(prepared)))
             assert isinstance(following, kind)
         assert isinstance(following, Interrupt | AnswerRequest)
         return following.events if isinstance(following, Interrupt) else following.effect

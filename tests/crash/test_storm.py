@@ -12,6 +12,7 @@ import pytest
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.process import is_alive
 from holdfast.testing import Scenario as Script
 from holdfast.testing import SessionMemory
@@ -70,12 +71,12 @@ def _weather(case: Case, dice: random.Random, kills: list[str]) -> None:
 
 def _strike(case: Case, dice: random.Random) -> list[str]:
     """SIGKILL one of them, sometimes all at once. Returns which."""
-    found = {"runner": locks.owner(case.packet.runner_lock)}
+    found = {"runner": lock_owner.owner(case.packet.runner_lock)}
     task = load.fold(case.packet)
     if task.attempt is not None and task.attempt.is_open:
         directory = case.packet.attempt(task.attempt.dirname)
         if locks.is_held(directory.lock):
-            found["recorder"] = locks.owner(directory.lock)
+            found["recorder"] = lock_owner.owner(directory.lock)
         found["agent"] = _agent(directory.identity)
     alive = {name: who for name, who in found.items() if who is not None and is_alive(who)}
     if not alive:

@@ -41,19 +41,21 @@ def test_every_step_is_named() -> None:
     assert [step for step in steps if f"`{step}`" not in page()] == []
 
 
-def _tables() -> list[tuple[str, str]]:
-    """`NAME` in `file.py`: the tables that the pages refer to."""
-    return re.findall(r"`([A-Z_]{3,})`\s+in\s+`([a-z_/]+\.py)`", both())
+def _names() -> list[tuple[str, str]]:
+    """`name` in `file.py`: the tables, functions and classes that the pages refer to."""
+    return re.findall(r"`([A-Za-z_]{3,})`\s+in\s+`([a-z_/]+\.py)`", both())
 
 
-def test_tables_are_found() -> None:
-    assert len(_tables()) >= 30
+def test_names_are_found() -> None:
+    names = [name for name, _ in _names()]
+    assert len([name for name in names if name.isupper()]) >= 30
+    assert len([name for name in names if name.islower()]) >= 10
 
 
-@pytest.mark.parametrize(("name", "path"), _tables())
-def test_tables_exist(name: str, path: str) -> None:
+@pytest.mark.parametrize(("name", "path"), _names())
+def test_names_exist(name: str, path: str) -> None:
     with open(os.path.join(_root(path), path), encoding="utf-8") as file:
-        assert re.search(rf"^{name}\b.*=", file.read(), re.MULTILINE)
+        assert re.search(rf"^(?:\s*(?:def|class) {name}\b|{name}\b.*=)", file.read(), re.MULTILINE)
 
 
 @pytest.mark.parametrize(

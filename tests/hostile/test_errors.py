@@ -67,7 +67,7 @@ def test_a_full_output_is_still_reported() -> None:
     "home", ["/tmp/a\\", "/tmp/a\\nb", "/tmp/a\rb", "/tmp/a\nb", "/tmp/a\tb", "/tmp/a\x01b"]
 )
 def test_a_unit_has_the_path_of_any_home(home: str) -> None:
-    keeper = unit_text.Keeper(
+    keeper = unit_text.KeeperUnit(
         home=home, is_default=False, python="/usr/bin/python3", log=f"{home}/keeper.log"
     )
     text = unit_text.systemd(keeper)
@@ -82,7 +82,7 @@ def test_a_unit_has_the_path_of_any_home(home: str) -> None:
 
 @pytest.mark.parametrize("home", ["/tmp/a\rb", "/tmp/a\x01b"])
 def test_a_property_list_that_cannot_name_the_home_is_refused(home: str) -> None:
-    keeper = unit_text.Keeper(
+    keeper = unit_text.KeeperUnit(
         home=home, is_default=False, python="/usr/bin/python3", log=f"{home}/keeper.log"
     )
     with pytest.raises(UsageError, match="property list"):

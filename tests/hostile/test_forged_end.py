@@ -12,6 +12,7 @@ import pytest
 from holdfast.model.soundness import UNREADABLE
 from holdfast.queue import sync
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from tests.support import processes
 from tests.support.tasks import Task, holdfast, workspace
@@ -77,7 +78,7 @@ def test_a_forged_end_of_a_task_whose_runner_was_killed(home: str, monkeypatch: 
     patient = patient.replace("< until:", f"< until and not os.path.exists({go!r}):")
     task = Task.start("--max-retries", "0", "--", sys.executable, "-c", patient)
     task.wait_for("completed")
-    owner = locks.owner(task.path("runner.lock"))
+    owner = lock_owner.owner(task.path("runner.lock"))
     assert owner is not None
     os.kill(owner.pid, signal.SIGKILL)
     eventually(lambda: len(task.events("runner.started")) == 2, 40, "another runner is there")

@@ -132,15 +132,16 @@ while True:
 
 def test_who_holds_a_lock_is_the_kernels_word(home: str, tmp_path: object) -> None:
     from holdfast.store import lock as locks
+    from holdfast.store import lock_holders
 
     path = os.path.join(str(tmp_path), "keeper.lock")
     held = locks.acquire(path, role="test")
     try:
-        assert locks.holds(path, os.getpid())
+        assert lock_holders.holds(path, os.getpid())
         with open(path, "rb") as file, subprocess.Popen(["sleep", "600"], stdin=file) as reader:
-            assert not locks.holds(path, reader.pid), "it has the file open, and nothing more"
+            assert not lock_holders.holds(path, reader.pid), "it has the file open, and nothing more"
             sign(path, reader.pid)
-            assert locks.holder(path) is None, "nobody but this process, which asks"
+            assert lock_holders.holder(path) is None, "nobody but this process, which asks"
             assert process.identify(reader.pid) is not None
             reader.send_signal(signal.SIGKILL)
         shared = os.open(path, os.O_RDONLY)

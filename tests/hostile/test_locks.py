@@ -16,6 +16,7 @@ import pytest
 from holdfast import seed_client, spawn
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin, processes
 from tests.support.tasks import ENDS, Task, holdfast, workspace
@@ -134,7 +135,9 @@ def test_keeper_and_seed_stay_the_only_ones_without_their_lock_files(
     monkeypatch.delenv("HOLDFAST_KEEPER")
     assert holdfast("up").returncode == 0
     path = os.path.join(home, f"{name}.lock")
-    owner = eventually(lambda: locks.owner(path) if locks.is_held(path) else None, what=f"the {name} lives")
+    owner = eventually(
+        lambda: lock_owner.owner(path) if locks.is_held(path) else None, what=f"the {name} lives"
+    )
     assert owner is not None
     if name == "seed":
         eventually(lambda: seed_client.ask(Home(home), {"verb": "ping"}), what="the seed answers")
@@ -147,7 +150,7 @@ def test_keeper_and_seed_stay_the_only_ones_without_their_lock_files(
     )
     assert second.returncode == 75, second.stderr
     wake(home)
-    eventually(lambda: locks.owner(path) == owner, what="the lock file is back")
+    eventually(lambda: lock_owner.owner(path) == owner, what="the lock file is back")
     assert processes.is_alive(owner.pid)
 
 

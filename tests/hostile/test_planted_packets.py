@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -246,3 +247,42 @@ def test_a_task_that_was_changed_without_a_runner_is_not_run_as_another_one(
     assert "resume --adopt it" in done.stderr
     assert not task.events("attempt.opened")[1:]
     assert not os.path.exists(proof)
+
+
+_MCP = r"""
+import json, subprocess, sys
+server = subprocess.Popen([sys.executable, "-m", "holdfast", "mcp"], stdin=-1, stdout=-1)
+def ask(number, method, params):
+    line = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+    server.stdin.write(line.encode() + b"\n")
+    server.stdin.flush()
+    return json.loads(server.stdout.readline())
+about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+ask(0, "initialize", about)
+for number, verb in enumerate(("resume", "approve", "answer"), 1):
+    call = {"name": "say", "arguments": {"task": "evil", "verb": verb, "message": "go on"}}
+    said = ask(number, "tools/call", call)["result"]
+    assert said.get("isError") and "an agent may not" in said["content"][0]["text"], said
+server.stdin.close()
+server.wait()
+"""
+
+
+@pytest.mark.parametrize("status", ["queued", "spawning", "interrupted"])
+def test_an_agent_adopts_no_packet(home: str, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that writes files and may call a tool must not get a command, or `full` permissions, by both. (The
+    request was refused, but the packet was a task of the home from then on.)"""
+    proof = plant(home, status)
+    script = os.path.join(os.path.dirname(home), "mcp.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(_MCP)
+    verbs = ("resume evil", "approve evil", "retry evil", "resume evil model")
+    calls = "".join(f"{sys.executable} -m holdfast {verb} || echo refused; " for verb in verbs)
+    agent = Task.shell(f"{calls} {sys.executable} {script}")
+    agent.wait_for("completed", within_s=60)
+    assert agent.log().count("refused") == len(verbs)
+    assert agent.log().count("an agent may not") == len(verbs)
+    settle(monkeypatch)
+    assert "evil was not created by a command" in holdfast("status").stdout
+    assert not os.path.exists(proof)
+    assert not os.path.exists(os.path.join(home, "admitted", "evil"))

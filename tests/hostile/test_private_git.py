@@ -58,7 +58,7 @@ def test_a_call_does_not_use_a_directory_that_was_changed(
     repo.commit("f")
     found = git.at(repo.path)
     assert found is not None
-    with git.Session():
+    with git.SharedDirectories():
         git.run(["status", "--porcelain"], of=found)
         made = _own_directories()
         assert made
@@ -82,7 +82,7 @@ def test_a_call_without_a_repository_does_not_use_it_either(
     os.mkdir(objects)
     target = git.Target(objects=objects)
     words = ["hash-object", "-w", "--path=f", "f"]
-    with git.Session():
+    with git.SharedDirectories():
         name = git.work_on(target, words, known=git.settings.none(), cwd=root).stdout
         for path in _own_directories():
             plant(path, trap)
@@ -98,7 +98,7 @@ def test_a_directory_that_nobody_changed_is_used_again(home: str, monkeypatch: p
     shutil.rmtree(os.path.join(repo.path, ".git/logs"))
     found = git.at(repo.path)
     assert found is not None
-    with git.Session():
+    with git.SharedDirectories():
         git.head(found)
         made = _own_directories()
         git.run(["update-ref", "--create-reflog", "-m", "x", "refs/heads/other", "HEAD"], of=found)

@@ -13,6 +13,7 @@ from holdfast import clock, seed_client
 from holdfast.keeper.restart_seed import SeedRestarter
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from tests.support import keepers, kin, processes
 from tests.support.tasks import Task, holdfast, workspace
@@ -134,7 +135,7 @@ def other_seed(home: str, old: int) -> int:
 
 def seed_of(home: str) -> int:
     lock = Home(home).seed_lock
-    owner = locks.owner(lock) if locks.is_held(lock) else None
+    owner = lock_owner.owner(lock) if locks.is_held(lock) else None
     # A new seed holds the lock for a moment before it has signed it: the text is still the old one's.
     return owner.pid if owner is not None and processes.is_alive(owner.pid) else 0
 

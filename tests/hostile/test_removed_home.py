@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
@@ -41,7 +41,7 @@ def family(task: Task) -> dict[str, int]:
 
 
 def keeper_of(home: str) -> int:
-    keeper = eventually(lambda: locks.owner(Home(home).keeper_lock), 20, "a keeper is there")
+    keeper = eventually(lambda: lock_owner.owner(Home(home).keeper_lock), 20, "a keeper is there")
     assert keeper is not None
     return keeper.pid
 

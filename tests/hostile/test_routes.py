@@ -13,7 +13,7 @@ import pytest
 from holdfast import clock, ids, paths, spawn
 from holdfast.keeper import loop_state
 from holdfast.keeper import settings as kept
-from holdfast.store import trust
+from holdfast.store import up_options
 from holdfast.store.layout import Home
 from tests.support import kin
 from tests.support.tasks import Task, holdfast
@@ -166,5 +166,5 @@ def test_sources_of_the_queue_come_from_the_user(home: str, trap: Trap, where: s
         put(os.path.join(home, "settings.json"), {"schema": "holdfast.settings/1", "loop": loop})
         configure("half a line")
     assert loop_state.read_spec(Home(home)).sources == ()
-    trust.note_up(home, b"another")
+    up_options.note(home, b"another")
     assert tuple(loop_state.read_spec(Home(home)).sources) == ()

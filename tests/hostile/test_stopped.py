@@ -12,7 +12,7 @@ import time
 import pytest
 
 from holdfast.store import lock as locks
-from holdfast.store import process
+from holdfast.store import lock_owner, process
 from holdfast.store.layout import Home
 from holdfast.store.pulse import Pulse
 from tests.support import keepers, kin
@@ -42,7 +42,7 @@ def runs(pid: int) -> bool:
 
 def seed_pid(home: str) -> int:
     lock = Home(home).seed_lock
-    owner = eventually(lambda: locks.owner(lock) if locks.is_held(lock) else None, what="a seed lives")
+    owner = eventually(lambda: lock_owner.owner(lock) if locks.is_held(lock) else None, what="a seed lives")
     return owner.pid if owner is not None else 0
 
 

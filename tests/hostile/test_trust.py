@@ -11,6 +11,7 @@ import time
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support import loops
 from tests.support.packets import Written, played
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
@@ -106,6 +107,21 @@ def test_a_project_cannot_choose_the_agent() -> None:
     assert done.returncode == 2
     assert "no agent was chosen" in done.stderr
     assert "ignored" in done.stderr
+
+
+def test_a_project_cannot_switch_off_a_check_of_the_user() -> None:
+    repo = project(config="clean_git = false\n")
+    loops.settings("clean_git = true\n")
+    done = holdfast("run", "--id", "it", "--", "touch", "dirt", cwd=repo.path)
+    assert done.returncode == 4, done.stderr
+    assert "ignored, as" in done.stderr
+    assert "clean_git (config.toml)" in done.stderr
+    trust(repo)
+    assert holdfast("run", "--", "touch", "more", cwd=repo.path).returncode == 0
+    # It may add one.
+    loops.settings("")
+    repo.write(".holdfast/config.toml", "clean_git = true\n")
+    assert holdfast("run", "--", "touch", "again", cwd=repo.path).returncode == 4
 
 
 def test_a_project_cannot_make_prune_delete_the_tasks_of_others() -> None:
@@ -380,6 +396,18 @@ def test_options_of_a_work_item_in_a_repository_need_trust() -> None:
     done = import_from(source, repo, "--agent", "claude")
     assert "bad: it is inside a project and was not trusted yet: options" in done.stderr, done.stderr
     assert done.stdout == "good\n"
+
+
+def test_nothing_that_a_work_item_names_is_read_before_it_is_trusted() -> None:
+    """A huge file would fill the memory, and an error about a file tells what is in it."""
+    repo = project()
+    huge = repo.write("huge.json", "")
+    os.truncate(huge, 1 << 40)
+    item = {"id": "bad", "title": "x", "agent": "scripted", "options": {"scenario": huge}}
+    repo.write("work.jsonl", json.dumps(item) + "\n")
+    done = import_from(os.path.join(repo.path, "work.jsonl"), repo)
+    assert done.returncode == 2
+    assert "bad: it is inside a project and was not trusted yet: options" in done.stderr, done.stderr
 
 
 def test_a_script_can_trust_the_items_of_one_import_and_the_settings_of_its_project() -> None:

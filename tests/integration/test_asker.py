@@ -161,7 +161,7 @@ def test_every_verb_that_acts_on_the_machine_or_on_its_task_is_refused(home: str
     """A verb with a row of its own in the table needs an attack here."""
     refusing = {
         (verb, when)
-        for verb, rows in verbs.AGENTS.items()
+        for verb, rows in verbs.FOR_AGENTS.items()
         for when, rule in ((("", rows),) if isinstance(rows, str) else rows)
         if rule not in (verbs.READ, verbs.START)
     }

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin, processes
 from tests.support.tasks import Task, holdfast, workspace
@@ -110,8 +111,8 @@ def test_a_lock_that_is_none_costs_nobody_the_keeper(home: str, makes: Callable[
     good.agent_pid()
     makes(bad.path("runner.lock"))
     seed = Home(home).seed_lock
-    eventually(lambda: locks.is_held(seed) and locks.owner(seed), what="the seed lives")
-    owner = locks.owner(seed)
+    eventually(lambda: locks.is_held(seed) and lock_owner.owner(seed), what="the seed lives")
+    owner = lock_owner.owner(seed)
     assert owner is not None
     os.kill(owner.pid, signal.SIGKILL)
     os.unlink(seed)
@@ -171,14 +172,14 @@ def test_a_killed_seed_is_started_again(home: str) -> None:
     done = holdfast("up")
     assert done.returncode == 0, done.stderr
     lock = Home(home).seed_lock
-    eventually(lambda: locks.is_held(lock) and locks.owner(lock), what="the seed lives")
-    first = locks.owner(lock)
+    eventually(lambda: locks.is_held(lock) and lock_owner.owner(lock), what="the seed lives")
+    first = lock_owner.owner(lock)
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
     eventually(lambda: not processes.is_alive(first.pid), what="the seed is gone")
 
     def another() -> bool:
-        found = locks.owner(lock)
+        found = lock_owner.owner(lock)
         return locks.is_held(lock) and found is not None and found.pid != first.pid
 
     looks(home, another, "another seed lives")

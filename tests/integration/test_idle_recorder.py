@@ -13,6 +13,7 @@ import pytest
 
 from holdfast import idle_recorder, recorder
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from tests.support import processes
 from tests.support.waiting import eventually
 
@@ -46,7 +47,7 @@ def hand_over(told: recorder.Order, *, keep: tuple[int, ...] = ()) -> int:
     lock = locks.acquire(os.path.join(told.directory, "lock"), role="runner")
     started, starting = os.pipe()
     pid = idle_recorder.send_order(
-        told, lock.descriptors, starting, keep=keep, sign=lambda pid: locks.signature("recorder", pid)
+        told, lock.descriptors, starting, keep=keep, sign=lambda pid: lock_owner.signature("recorder", pid)
     )
     os.close(starting)
     lock.release()
@@ -69,10 +70,10 @@ def test_the_one_that_waits_starts_the_agent_and_holds_its_lock(tmp_path: Path) 
     assert pid == waits
     path = str(tmp_path / "lock")
     assert locks.is_held(path)
-    owner = locks.owner(path)
+    owner = lock_owner.owner(path)
     assert owner is not None
     assert owner.pid == pid
-    assert locks.role(path) == "recorder"
+    assert lock_owner.role(path) == "recorder"
     go.write_text("go\n")
     assert exit_code(tmp_path, pid) == 3
     assert not locks.is_held(path)

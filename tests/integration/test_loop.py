@@ -120,6 +120,49 @@ def test_a_pool_outside_its_window_waits_and_says_until_when(home: str) -> None:
     task("late").wait_for("completed")
 
 
+def test_each_task_says_what_holds_it(home: str) -> None:
+    now = time.localtime()
+    window = f"{(now.tm_hour + 2) % 24:02}:00-{(now.tm_hour + 3) % 24:02}:00"
+    loops.settings(f'pool_windows = ["nightly={window}"]\nslots = 3\n')
+    limited = Scenario().rate_limit("come back later", resets_in_s=7200, tries=1).result("ok")
+    path = limited.write_to(os.path.join(workspace(), "limited.json"))
+    agent = ("--agent", "scripted", "-o", f"scenario={path}")
+    submit(*agent, "--id", "first", "--priority", "high", "do it")
+    up()
+    task("first").wait_for("waiting")
+    submit(*agent, "--id", "second", "do it")
+    submit("--pool", "nightly", "--id", "late", "--", "sh", "-c", working())
+    up()
+    at_limit = "scripted is at its limit until "
+    closed = f"the pool nightly starts at {window[:5]} (pool_windows)"
+
+    def says(*words: str) -> str:
+        done = holdfast(*words)
+        return " ".join((done.stdout + done.stderr).split())
+
+    eventually(lambda: at_limit in says("status") and closed in says("status"), what="status has both")
+    for words in (("queue", "ls"), ("ls",)):
+        assert at_limit in says(*words)
+        assert closed in says(*words)
+    for words in (("show", "second"), ("queue", "show", "second")):
+        found = says(*words)
+        assert at_limit in found
+        assert "(first); 'holdfast resume first' tries now" in found
+        assert closed not in found
+    assert closed in says("show", "late")
+    assert at_limit not in says("show", "late")
+    waits = {
+        each["task_id"]: each["reason"] for each in json.loads(holdfast("report", "--json").stdout)["queue"]
+    }
+    assert (waits["late"], waits["second"].startswith(at_limit)) == (closed, True)
+    loops.settings("slots = 3\n")
+    task("late").wait_for("completed")
+    assert "first continues" in says("resume", "first")
+    task("second").wait_for("waiting")
+    assert "second continues" in says("resume", "second")
+    task("second").wait_for("completed")
+
+
 def test_a_budget_per_day_holds_the_queue(home: str) -> None:
     loops.settings("budget_per_day = 1.50\n")
     costly = Scenario().usage(input_tokens=10, output_tokens=5, cost_usd=2.0).result("ok")

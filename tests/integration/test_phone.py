@@ -16,10 +16,9 @@ import pytest
 
 from holdfast import clock, ids
 from holdfast.config import settings as user_settings
-from holdfast.notify import replies
+from holdfast.notify import replies, reply_key
 from holdfast.notify.reply_requests import Requests
 from holdfast.packet import inbox
-from holdfast.store import trust
 from holdfast.store.layout import Home
 from tests.support import keepers, loops, processes
 from tests.support.ntfy import Ntfy, press, send, serving
@@ -386,7 +385,7 @@ def test_a_record_that_an_agent_changed_makes_the_reply_void(home: str, server: 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604])
 def test_a_key_that_others_can_read_is_refused(home: str, server: Ntfy, mode: int) -> None:
-    assert trust.reply_key(home, create=True) == trust.reply_key(home, create=True)
+    assert reply_key.read(home, create=True) == reply_key.read(home, create=True)
     folder = os.path.expanduser("~/.config/holdfast/trust")
     (name,) = [name for name in os.listdir(folder) if name.endswith(".reply-key")]
     path = os.path.join(folder, name)

@@ -64,6 +64,16 @@ def test_a_schedule_is_listed_and_can_be_removed(home: str) -> None:
     assert os.listdir(os.path.join(home, "tasks")) == []
 
 
+def test_a_run_is_created_by_the_keeper_and_not_by_a_person(home: str) -> None:
+    add("--every", "6h", "--id", "deps")
+    run = make_due(home, "deps", ago_s=7 * 3600)
+    loops.up()
+    loops.task(run).wait_for("completed")
+    people = holdfast("audit", "--people").stdout
+    assert ("schedule.added" in people, run in people) == (True, False)
+    assert "task.created" in holdfast("audit", run).stdout
+
+
 def test_missed_runs_are_started_once_with_the_environment_of_the_command(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

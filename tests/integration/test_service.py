@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from tests.support import kin, processes, systemd
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -36,7 +37,7 @@ def keeper(home: str) -> int:
     lock = os.path.join(home, "keeper.lock")
 
     def living() -> int:
-        owner = locks.owner(lock) if locks.is_held(lock) else None
+        owner = lock_owner.owner(lock) if locks.is_held(lock) else None
         return owner.pid if owner is not None and processes.is_alive(owner.pid) else 0
 
     return eventually(living, what="a keeper lives")
@@ -100,7 +101,7 @@ def test_runner_keeper_and_seed_killed_at_once_come_back_by_the_unit(home: str, 
     task = Task.shell(SCRIPT)
     agent, runner, first = task.agent_pid(), task.runner_pid(), keeper(home)
     lock = os.path.join(home, "seed.lock")
-    seed = eventually(lambda: locks.owner(lock) if locks.is_held(lock) else None, what="a seed lives")
+    seed = eventually(lambda: lock_owner.owner(lock) if locks.is_held(lock) else None, what="a seed lives")
     assert seed is not None
     kin.kill(runner, first, seed.pid)
     # As systemd does after RestartSec.

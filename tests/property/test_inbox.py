@@ -118,7 +118,7 @@ class InboxMachine(RuleBasedStateMachine):
         """As the loop does: the planner decides about the oldest request, the performer answers it."""
         while names := inbox.names(self.packet):
             pending = PendingRequest(name=names[0], request=inbox.read(self.packet, names[0]))
-            facts = Facts(memory=self.context.memory, request=pending)
+            facts = Facts(remembered=self.context.remembered, request=pending)
             perform(self.context, plan(self.ledger.task, facts, Now(wall=clock.now(), mono=clock.mono())))
 
     @rule(point=st.sampled_from(_DEATHS))

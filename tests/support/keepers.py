@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from tests.support import processes
 from tests.support.tasks import holdfast
@@ -18,7 +19,7 @@ from tests.support.waiting import eventually
 def pid(home: str) -> int:
     """The keeper's pid; 0 if none runs."""
     lock = Home(home).keeper_lock
-    owner = locks.owner(lock) if locks.is_held(lock) else None
+    owner = lock_owner.owner(lock) if locks.is_held(lock) else None
     return owner.pid if owner is not None and processes.is_alive(owner.pid) else 0
 
 

@@ -10,10 +10,10 @@ from holdfast.runner.plan.facts import (
     ExecutionFacts,
     Facts,
     Judgement,
-    Memory,
     Now,
     PendingRequest,
     PreparedInterrupt,
+    Remembered,
 )
 from holdfast.runner.plan.planner import plan
 from holdfast.runner.plan.step import Journal, SaveContext, Step
@@ -23,24 +23,24 @@ from tests.support.story import BEGIN, Story
 NOW = Now(wall=BEGIN + 1000.0, mono=1000.0)
 
 
-def memory(**known: Any) -> Memory:
+def memory(**known: Any) -> Remembered:
     """The memory of a runner: these values, and defaults for the others."""
-    made = Memory()
+    made = Remembered()
     for name, value in known.items():
         assert hasattr(made, name), name
         setattr(made, name, value)
     return made
 
 
-def cleaned(*numbers: int, **known: Any) -> Memory:
+def cleaned(*numbers: int, **known: Any) -> Remembered:
     """The memory of a runner that cleaned up after these executions."""
     done = set(numbers)
     return memory(files_written=done, leftovers_checked=done, recorders_dismissed=done, **known)
 
 
-def next_step(story: Story, remembered: Memory | None = None, *, now: Now = NOW, **observed: Any) -> Step:
+def next_step(story: Story, remembered: Remembered | None = None, *, now: Now = NOW, **observed: Any) -> Step:
     """The step that the planner chooses."""
-    return plan(story.task, Facts(memory=remembered or memory(), **observed), now)
+    return plan(story.task, Facts(remembered=remembered or memory(), **observed), now)
 
 
 # ── facts ──

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.process import is_alive as is_still_alive
 
 
@@ -136,6 +137,6 @@ def _read(path: str) -> bytes:
 
 def stop_owner(lock: str) -> None:
     """End the keeper or seed that holds a lock."""
-    owner = locks.owner(lock)
+    owner = lock_owner.owner(lock)
     if owner is not None and locks.is_held(lock) and is_still_alive(owner):
         os.kill(owner.pid, signal.SIGKILL)

@@ -54,7 +54,7 @@ class Permission(Record):
 
     #: read, edit or full.
     profile: str
-    #: For people: what the program allows and refuses.
+    #: A sentence for users: what the program allows and refuses.
     means: str
     #: Its arguments. An option of the agent for the same thing replaces them.
     argv: tuple[str, ...] = ()

@@ -1,16 +1,12 @@
 """Adapters by name. A module is imported when its agent is used; third parties plug in by entry point.
 
-    [project.entry-points."holdfast.agents"]
-    my-agent = "my_package:ADAPTER"
-
-HOLDFAST_PLUGINS selects plug-ins: unset means all, empty means none, `a,b` means these two
-(docs/guides/add-an-agent.md).
+[project.entry-points."holdfast.agents"]
+my-agent = "my_package:ADAPTER"
 """
 
 from __future__ import annotations
 
-import os
-
+from holdfast import plugins as plug_ins
 from holdfast.errors import BadPlugin, UnknownAgent
 
 TYPE_CHECKING = False
@@ -31,7 +27,6 @@ BUILT_IN = {
     "pi": "holdfast.agents.pi.adapter",
     "scripted": "holdfast.agents.scripted",
 }
-ENTRY_POINTS = "holdfast.agents"
 #: Required methods, besides `name` and `capabilities`.
 _METHODS = ("launch", "resume", "reader", "classify")
 
@@ -42,33 +37,19 @@ def adapter(name: str) -> Adapter:
     if module is not None:
         # Like importlib.import_module, but without importing importlib.
         return __import__(module, fromlist=("ADAPTER",)).ADAPTER
-    # Only for unknown names: reading entry points takes as long as a whole command.
-    for entry in _entry_points(name):
+    for entry in plug_ins.find(plug_ins.AGENTS, name):
         return _load(entry)
     raise UnknownAgent(f"no agent named {name!r}", hint=_hint(name))
 
 
 def plugins() -> dict[str, str]:
     """Available third-party agents: name → `module:object`. None of them is imported."""
-    return {entry.name: entry.value for entry in _entry_points() if entry.name not in BUILT_IN}
+    return {entry.name: entry.value for entry in plug_ins.find(plug_ins.AGENTS) if entry.name not in BUILT_IN}
 
 
 def names() -> list[str]:
     """All agents, built-in or not."""
     return sorted({*BUILT_IN, *plugins()})
-
-
-def _entry_points(name: str | None = None) -> list[EntryPoint]:
-    chosen = os.environ.get("HOLDFAST_PLUGINS")
-    if chosen is not None and not chosen.strip():
-        return []
-    from importlib.metadata import entry_points
-
-    allowed = None if chosen is None else {word.strip() for word in chosen.split(",")}
-    entries = (
-        entry_points(group=ENTRY_POINTS) if name is None else entry_points(group=ENTRY_POINTS, name=name)
-    )
-    return [entry for entry in entries if allowed is None or entry.name in allowed]
 
 
 def _load(entry: EntryPoint) -> Adapter:

@@ -61,11 +61,13 @@ SETTINGS = {
     "pre_work": COMMANDS,
     "post_work": COMMANDS,
     "expect_empty": COMMANDS,
-    "clean_git": HARMLESS,
+    "clean_git": HARMLESS,  # if it is true, see WEAKER
     "on_quality": PERMISSIONS,  # weakens the user's own checks
     "issue_command": COMMANDS,
     "quality_timeout": HARMLESS,
 }
+#: The values of harmless settings that switch off a check of the user's own: they need trust as well.
+WEAKER: dict[str, object] = {"clean_git": False}
 #: agents/*.yaml: first word of a path → class.
 AGENTS = {
     "default_model": HARMLESS,
@@ -100,8 +102,8 @@ PIPELINES = {
 }
 #: prompts/*.md: they replace the rules and instructions of agents.
 PROMPTS = PERMISSIONS
-#: manifest.yaml of a packet inside a repository: path → class. Who names a packet chooses its text, pipeline
-#: and limits.
+#: manifest.yaml of a packet inside a repository: path → class. Whoever names a packet chooses its text,
+#: pipeline and limits.
 PACKET = {
     "task_id": HARMLESS,
     "goal": HARMLESS,
@@ -138,6 +140,7 @@ PACKET = {
     "acceptance.criteria": HARMLESS,
     "acceptance.timeout_sec": HARMLESS,
     "gate.max_severity": HARMLESS,
+    "gate.checks": PROGRAMS,
     "gate.ci.pull_request": PERMISSIONS,  # it pushes
     "gate.ci.timeout_sec": HARMLESS,
     "gate.ci.remote": PERMISSIONS,
@@ -154,8 +157,8 @@ PACKET = {
     "security.redaction_patterns": HARMLESS,
     "security.forbidden_paths": HARMLESS,
 }
-#: Fields of a work item in a file or folder inside a project → class. Who imports it chooses its text, its
-#: agent and its place in the queue.
+#: Fields of a work item in a file or folder inside a project → class. Whoever imports it chooses its text,
+#: its agent and its place in the queue.
 WORK_ITEM = {
     "task_id": HARMLESS,
     "key": HARMLESS,
@@ -185,8 +188,10 @@ def of_work_item(field: str) -> str:
     return WORK_ITEM.get(field, PERMISSIONS)
 
 
-def of_setting(name: str) -> str:
-    """The class of a setting."""
+def of_setting(name: str, value: object = None) -> str:
+    """The class of a setting with this value."""
+    if name in WEAKER and value == WEAKER[name]:
+        return PERMISSIONS
     return SETTINGS.get(name, PERMISSIONS)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, plugins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ EVENTS = (
     "home_interrupt",
     "waiting",
     "queue_empty",
+    "budget_spent",
 )
 #: Built-in notifiers and their options: name → (kind, whether it is required).
 NOTIFIERS: dict[str, dict[str, tuple[str, bool]]] = {
@@ -59,7 +60,6 @@ REPLY_WITHIN = "12h"
 _TOPIC_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 #: The keys that every rule can have.
 _COMMON = ("on", "to", "name", "projects")
-ENTRY_POINTS = "holdfast.notifiers"
 
 
 def check(value: Any, path: str) -> list[dict[str, Any]]:
@@ -142,13 +142,7 @@ def _check_together(to: str, options: dict[str, Any], where: str) -> None:
 
 def is_plugin(name: str) -> bool:
     """Whether a plug-in provides this notifier."""
-    allowed = os.environ.get("HOLDFAST_PLUGINS")
-    if allowed is not None and name not in allowed.split(","):
-        return False
-    # Only for unknown names: reading entry points takes as long as a whole command.
-    from importlib.metadata import entry_points
-
-    return bool(tuple(entry_points(group=ENTRY_POINTS, name=name)))
+    return bool(plugins.find(plugins.NOTIFIERS, name))
 
 
 def _text(value: Any, where: str, path: str = "") -> str:

@@ -74,7 +74,9 @@ def _of_project(directory: str, judge: Judge) -> dict[str, Setting]:
                 hint=f"create it, or remove env_file from {path}",
             )
         return settings
-    return {name: setting for name, setting in settings.items() if not classes.of_setting(name)}
+    return {
+        name: setting for name, setting in settings.items() if not classes.of_setting(name, setting.value)
+    }
 
 
 def part_of(settings: Mapping[str, Setting]) -> needs.Part:
@@ -84,7 +86,7 @@ def part_of(settings: Mapping[str, Setting]) -> needs.Part:
         [
             needs.Need(kind, name, _need_text(name, setting), setting.data)
             for name, setting in sorted(settings.items())
-            if (kind := classes.of_setting(name))
+            if (kind := classes.of_setting(name, setting.value))
         ],
     )
 

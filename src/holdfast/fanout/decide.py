@@ -24,7 +24,7 @@ class Child(Record):
     is_settled: bool = False
     run: int = 1
     reason: str = ""
-    #: Somebody removed it.
+    #: It was removed.
     is_gone: bool = False
 
 

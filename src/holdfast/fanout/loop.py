@@ -82,7 +82,7 @@ class _Conductor:
         if self._plan.ask:
             self._items = self._ask()
         self._write(fan_out.planned(self._record, self._packet.task_id, self._items))
-        with git.Session():
+        with git.SharedDirectories():
             self._finish_merge()
         pause_s = _SHORTEST_S
         while True:
@@ -119,8 +119,8 @@ class _Conductor:
                 except NotPossible as error:
                     self._leave_out(name, str(error))
             case decide.Merge(item=name):
-                # Not longer: agents of items can write in the directories of a session.
-                with git.Session():
+                # Not longer: agents of items can write in these directories.
+                with git.SharedDirectories():
                     self._merge(name, found[name])
             case decide.SendBack(item=name):
                 self._send_back(self._record.row(name))

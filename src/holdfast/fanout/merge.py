@@ -43,7 +43,7 @@ class MergeInput(Record):
     redact: Redactor
 
 
-class Verdict(Record):
+class MergeResult(Record):
     """What was found about the work of an item."""
 
     #: The commit that merges it; empty if it is refused.
@@ -75,12 +75,12 @@ def _tree(parent: Packet) -> Worktree:
     return tree
 
 
-def judge(work: MergeInput, tip: str) -> Verdict:
+def judge(work: MergeInput, tip: str) -> MergeResult:
     """Judge the work of an item on top of `tip`. Raises GitFailed, StorageError."""
     try:
         return _judge(work, tip, _head_of(work.child, work.item.title))
     except NotPossible as error:
-        return Verdict(reason=str(error), evidence=error.hint)
+        return MergeResult(reason=str(error), evidence=error.hint)
 
 
 def _head_of(child: Packet, title: str) -> str:
@@ -88,7 +88,7 @@ def _head_of(child: Packet, title: str) -> str:
     tree = apply.complete_worktree(child)
     held = lock.acquire(child.home, tree.path, role="fan-out")
     try:
-        with git.Session():
+        with git.SharedDirectories():
             unmerged.commit_all(tree, f"{title}\n\nholdfast task {child.task_id}\n")
             head = worktree.head_of(tree)
             if head is None:
@@ -104,15 +104,15 @@ def _head_of(child: Packet, title: str) -> str:
         held.release()
 
 
-def _judge(work: MergeInput, tip: str, head: str) -> Verdict:
+def _judge(work: MergeInput, tip: str, head: str) -> MergeResult:
     tree, item = _tree(work.parent), work.item
     main = worktree.main_of(tree)
     if worktree.is_ancestor(tree, head, tip):
-        return Verdict(commit=tip)  # it has changed nothing
+        return MergeResult(commit=tip)  # it has changed nothing
     merged = git.merge_trees(partial(git.call, of=main), tip, head)
     if merged.has_conflicts:
         conflicts = few(merged.conflicts)
-        return Verdict(
+        return MergeResult(
             reason=f"it conflicts with what is merged: {conflicts}",
             evidence=f"Your branch and {tree.branch} change the same lines of {conflicts}.",
         )
@@ -121,7 +121,7 @@ def _judge(work: MergeInput, tip: str, head: str) -> Verdict:
     names = git.names(git.run(["diff", "--name-only", "-z", "--no-renames", tip, merged.tree], of=main))
     outside = _outside(item, names, tree.prefix)
     if outside:
-        return Verdict(
+        return MergeResult(
             reason=f"it changes files outside its scope: {few(outside)}",
             evidence=f"You may change only {', '.join(item.scope)}. Undo your changes of: {few(outside)}.",
         )
@@ -131,7 +131,7 @@ def _judge(work: MergeInput, tip: str, head: str) -> Verdict:
     message = f"Merge {branch_of(work.child)}: {item.title}\n\nholdfast task {work.child.task_id}\n"
     args = ["commit-tree", "--no-gpg-sign", "-p", tip, "-p", head, merged.tree]
     commit = git.text(git.run(args, of=main, env=git.IDENTITY, stdin=message.encode("utf-8", "replace")))
-    return Verdict(commit=commit, files=len(names))
+    return MergeResult(commit=commit, files=len(names))
 
 
 def _outside(item: PlanItem, names: list[str], prefix: str) -> list[str]:
@@ -141,7 +141,7 @@ def _outside(item: PlanItem, names: list[str], prefix: str) -> list[str]:
     return [name for name in names if not scope.has(name, prefix)]
 
 
-def _accept(work: MergeInput, tree: str) -> Verdict | None:
+def _accept(work: MergeInput, tree: str) -> MergeResult | None:
     """Run the acceptance commands on the merged tree, in a clean room; None if they pass."""
     parent, item, spec = work.parent, work.item, work.spec
     assert spec.fan_out is not None
@@ -167,7 +167,7 @@ def _accept(work: MergeInput, tree: str) -> Verdict | None:
     atomic.write(path, work.redact(text).encode("utf-8", "backslashreplace"), durable=True)
     if not result.reasons:
         return None
-    return Verdict(reason=f"together with what is merged: {result.reasons[0]}", evidence=result.evidence)
+    return MergeResult(reason=f"together with what is merged: {result.reasons[0]}", evidence=result.evidence)
 
 
 def move(parent: Packet, old: str, new: str) -> None:

@@ -18,7 +18,7 @@ from holdfast.workspace.worktrees import push
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.forge.gh import Check
+    from holdfast.forge.gh import CiCheck
     from holdfast.model.spec import PipelineSpec
     from holdfast.model.task import Task
     from holdfast.store.layout import Packet
@@ -107,7 +107,7 @@ def _publish(packet: Packet, pipeline: PipelineSpec, place: Remote, forge: Forge
     return url, pushed.commit
 
 
-def _evidence(logs: list[tuple[Check, str]]) -> str:
+def _evidence(logs: list[tuple[CiCheck, str]]) -> str:
     """The ends of the logs, which say what failed."""
     each = _EVIDENCE_CHARS // len(logs)
     return "\n\n".join(f"{_head(check)}\n{log.strip()[-each:]}".rstrip() for check, log in logs)[
@@ -115,11 +115,11 @@ def _evidence(logs: list[tuple[Check, str]]) -> str:
     ]
 
 
-def _artifact(url: str, logs: list[tuple[Check, str]]) -> str:
+def _artifact(url: str, logs: list[tuple[CiCheck, str]]) -> str:
     parts = [f"# Checks of {url}\n"]
     parts += [f"## {_head(check)}\n\n{log[-_LOG_CHARS:] or 'There is no log.'}\n" for check, log in logs]
     return "\n".join(parts)
 
 
-def _head(check: Check) -> str:
+def _head(check: CiCheck) -> str:
     return f"The check {check.name} failed ({check.link or 'no link'})."

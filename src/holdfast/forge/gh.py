@@ -37,7 +37,7 @@ _PULL = re.compile(r"https://([^/\s]+)/([^/\s]+/[^/\s]+)/pull/(\d+)")
 _ACTION = re.compile(r"/actions/runs/(\d+)(?:/job/(\d+))?")
 
 
-class Check(Record):
+class CiCheck(Record):
     """One check of a pull request."""
 
     name: str
@@ -46,7 +46,7 @@ class Check(Record):
     link: str = ""
 
 
-class View(Record):
+class PullRequest(Record):
     """The state of a pull request."""
 
     #: OPEN, CLOSED or MERGED.
@@ -91,18 +91,18 @@ class Forge:
         place = ["--hostname", host, "--method", "PATCH", f"repos/{repository}/pulls/{number}"]
         self._start(["api", *place, "--input", "-"], stdin=json.dumps(given))
 
-    def view(self, url: str) -> View:
+    def view(self, url: str) -> PullRequest:
         """Whether a pull request is open, at which commit, and whether that has any check."""
         fields = "state,headRefOid,statusCheckRollup"
         found = self._parsed(self._run("pr", "view", url, "--json", fields), "pr view")
         table: dict[str, Any] = found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-        return View(
+        return PullRequest(
             state=str(table.get("state") or ""),
             head=str(table.get("headRefOid") or ""),
             has_checks=bool(table.get("statusCheckRollup")),
         )
 
-    def checks(self, url: str) -> list[Check]:
+    def checks(self, url: str) -> list[CiCheck]:
         """The checks of a pull request that has some. Raises NotPossible."""
         # 0: all passed. 8: one is pending. 1: one failed; or an error, and nothing is printed.
         lines = self._run("pr", "checks", url, allowed=(0, 1, 8)).splitlines()
@@ -111,9 +111,9 @@ class Forge:
             raise NotPossible(
                 f"'gh pr checks {url}' printed no checks", hint="run it by hand to see the error"
             )
-        return [Check(name=row[0], bucket=row[1], link=row[3]) for row in rows]
+        return [CiCheck(name=row[0], bucket=row[1], link=row[3]) for row in rows]
 
-    def failed_log(self, check: Check) -> str:
+    def failed_log(self, check: CiCheck) -> str:
         """The log of the failed steps of a check, as far as there is one."""
         match = _ACTION.search(check.link)
         if match is None:

@@ -1,4 +1,4 @@
-"""The acceptance gate: run the commands that prove the work, in a clean room, each with a time limit.
+"""The check `acceptance`: run the commands that prove the work, in a clean room, each with a time limit.
 
 The commands of the user run as they were written; those that a brief adds are screened. If all pass, they run
 once more on the tree of the task's start: commands that passed there as well prove nothing about the work,

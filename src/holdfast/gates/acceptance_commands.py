@@ -34,7 +34,7 @@ class Acceptance(Record):
     links: Links
     #: Per command.
     limit_s: float
-    #: Who gave the commands that were not proposed.
+    #: Where the commands come from that the brief did not propose.
     source: str = "from the manifest"
     title: str
     redact: Callable[[str], str]
@@ -55,7 +55,7 @@ class Result(Record):
     entries: tuple[str, ...] = ()
     #: By command: its status, as text.
     statuses: tuple[tuple[str, str], ...] = ()
-    #: Commands that could not start, for want of something that is no part of the work; and the reason.
+    #: Commands that could not start because something is missing that is not part of the work; and why.
     unstarted: tuple[tuple[str, str], ...] = ()
 
 

@@ -33,9 +33,9 @@ class Check(Record):
     evidence: str = ""
     #: Requests for approval by a person before the next stage; an empty text gives no reason.
     confirm: tuple[str, ...] = ()
-    #: It passed before the work as well, so it proves nothing about it.
+    #: It passed before the work as well, so it proves nothing about the work.
     passed_before: bool = False
-    #: A command could not start, neither after the work nor before it, so it says nothing about it.
+    #: A command could not start, and could not before the work either, so it says nothing about the work.
     cannot_start: bool = False
 
 
@@ -134,13 +134,18 @@ def is_writer(stage: StageSpec) -> bool:
     return stage.writes or stage.role == "impl"
 
 
-def checks_of(stage: StageSpec, *, is_accepting: bool = False) -> tuple[str, ...]:
-    """The names of the checks of a stage, in the order in which they are made."""
+def checks_of(
+    stage: StageSpec, *, is_accepting: bool = False, of_packet: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """The names of the checks of a stage, in the order in which they are made.
+
+    `of_packet` are the checks of other packages that the packet asks for.
+    """
     of_role = roles.get(stage.role).checks
     if is_accepting and CHECK not in of_role:
         of_role = (*of_role, CHECK)
     without_commands = tuple(name for name in of_role if name not in RUNS_COMMANDS)
     with_commands = tuple(name for name in of_role if name in RUNS_COMMANDS)
     of_candidate = OF_CANDIDATE if stage.candidate else ()
-    named = (*COMMON_FIRST, *without_commands, *COMMON_LAST, *of_candidate, *with_commands)
+    named = (*COMMON_FIRST, *without_commands, *COMMON_LAST, *of_candidate, *of_packet, *with_commands)
     return tuple(dict.fromkeys(named))  # a check that is named twice is made once

@@ -1,4 +1,4 @@
-"""Commands that cannot start: is what they miss a part of the work, or of the machine?
+"""Commands that cannot start: whether the work lacks something, or the machine.
 
 A shell ends with 127 if it does not find a program, and with 126 if it cannot execute one. That is no fault
 of the agent if the command could not start before the work either, and if what is missing is not a file that

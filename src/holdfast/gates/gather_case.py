@@ -167,7 +167,7 @@ def _workspace(
 
 def _hidden_since(top: str, since: str) -> tuple[str, ...]:
     """Directories that cannot be read, without those that were so before the task: a change of the mode sets
-    a time that nobody can set."""
+    a time that no process can choose."""
     begun = clock.parse_iso(since)
     return tuple(path for path in unreadable(top) if os.lstat(path).st_ctime >= begun)
 

@@ -1,4 +1,4 @@
-"""The patch gate: the patch of a report applies to the stage's first tree, or its files were really written.
+"""The check `patch`: the patch of a report applies to the stage's first tree, or its files were written.
 
 A stage that writes must have written something; a patch in its report is then a suggestion, which fails
 nothing. If it has written nothing, the patch fails the stage: it would not be applied, so the work would

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
 
+from holdfast import plugins
+from holdfast.errors import BadPlugin
 from holdfast.gates.base import CHECKS, RUNS_COMMANDS, Case, Check, checks_of, in_scope, is_writer
 from holdfast.gates.gather_case import note_tree
-from holdfast.model import conclusion, roles
+from holdfast.model import conclusion
 from holdfast.store import atomic
 from holdfast.workspace.snapshots.changes import changed, text
 
@@ -21,15 +22,13 @@ if TYPE_CHECKING:
 def run_checks(case: Case) -> list[Check]:
     """Make the checks in order. No command is run once a check has failed."""
     results: list[Check] = []
-    for name in checks_of(case.stage, is_accepting=case.is_accepting):
+    for name in checks_of(case.stage, is_accepting=case.is_accepting, of_packet=case.pipeline.checks):
         if name in RUNS_COMMANDS and not all(result.passed for result in results):
             results.append(Check(name=name, passed=False, reasons=("not run: an earlier check failed",)))
             continue
         if name in RUNS_COMMANDS:
             note_tree(case)
-        results.append(redacted(case, _function(name)(case)))
-    if not roles.get(case.stage.role).checks and (plugin := _plugin(case.stage.role)) is not None:
-        results.append(redacted(case, plugin(case)))
+        results.append(redacted(case, _function(name)(case).evolve(name=name)))
     return results
 
 
@@ -66,20 +65,16 @@ def redacted(case: Case, result: Check) -> Check:
 
 
 def _function(name: str) -> CheckFunction:
-    module, _, function = CHECKS[name].partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def _plugin(role: str) -> CheckFunction | None:
-    """The check of a third party for a role: the entry point of that name in `holdfast.gates`."""
-    allowed = os.environ.get("HOLDFAST_PLUGINS")
-    if allowed is not None and role not in allowed.split(","):
-        return None
-    from importlib.metadata import entry_points
-
-    for entry_point in entry_points(group="holdfast.gates", name=role):
-        return entry_point.load()
-    return None
+    """The function of a check: built in, or of another package (`gate.checks`)."""
+    if name in CHECKS:
+        module, _, function = CHECKS[name].partition(":")
+        return getattr(importlib.import_module(module), function)
+    for entry in plugins.find(plugins.CHECKS, name):
+        return entry.load()
+    raise BadPlugin(
+        f"no check named {name!r}",
+        hint="install the package that has it, or change gate.checks in the packet",
+    )
 
 
 def result_of(

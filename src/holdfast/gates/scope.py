@@ -1,4 +1,4 @@
-"""The scope gate: a stage that writes stays in its scope, and a stage that only reads changes nothing.
+"""The check `scope`: a stage that writes stays in its scope, and a stage that only reads changes nothing.
 
 The working tree now is compared with its tree at the start of the stage. The report does not matter here.
 Neither do edits made before the stage, because the first tree contains them. Patterns are those of

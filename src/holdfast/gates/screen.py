@@ -1,6 +1,6 @@
 """Screening the commands that a model proposed, before they run. Pure.
 
-It prevents accidents; it is no protection against malice, because a command can always be hidden in another
+It prevents accidents; it does not protect against malice, because a command can always be hidden in another
 one. It reads every command of a line, also after `;`, `&&`, `|`, prefixes like `env`, `sh -c`, `$(…)` and
 `xargs`, and refuses what it cannot parse.
 """

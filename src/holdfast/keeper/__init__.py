@@ -3,7 +3,8 @@
 It has no state in memory that counts; everything is read from files.
 
 main.py          the process: takes the lock, and calls the parts below in a loop
-live_tasks.py    every live task has a runner; runner_needs.py tells which tasks need one
+live_tasks.py    every live task has a runner; runner_needs.py tells which tasks need one, runner_watches.py
+                 notices that a runner died
 restart_seed.py  the home has a seed
 dispatch.py      starts tasks of the queue; loop_state.py (settings and counters), capacity.py (slots, memory,
                  disk), allowance.py (hours, money per day), ended_tasks.py (counts ends, asks a person)

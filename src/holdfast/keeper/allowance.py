@@ -51,12 +51,17 @@ def closed_pools(
         window = clock.parse_window(text)
         if window is not None and clock.opens_in_s(window, now) > 0:
             closed[pool] = f"the pool {pool} starts at {text.partition('-')[0].strip()} (pool_windows)"
-    for pool, limit_usd in budgets.items():
-        used = spent.get(pool, 0.0)
-        if used >= limit_usd:
-            why = f"{_of(used, limit_usd)} (pool_budgets in your settings)"
-            closed[pool] = f"the pool {pool} starts nothing before midnight: {why}"
-    return closed
+    return {**closed, **spent_pools(budgets, spent)}
+
+
+def spent_pools(budgets: Mapping[str, float], spent: Mapping[str, float]) -> dict[str, str]:
+    """The pools whose budget of today is spent, each with the reason."""
+    return {
+        pool: f"the pool {pool} starts nothing before midnight: {_of(used, limit_usd)}"
+        " (pool_budgets in your settings)"
+        for pool, limit_usd in budgets.items()
+        if (used := spent.get(pool, 0.0)) >= limit_usd
+    }
 
 
 def _of(used_usd: float, limit_usd: float) -> str:

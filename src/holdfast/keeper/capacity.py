@@ -32,8 +32,8 @@ def measure(
     cooling: int,
     agents: tuple[str, ...],
     closed: Iterable[str] = (),
-) -> tuple[Capacity, str]:
-    """The capacity besides these claims, and a message about agents for which there is not enough memory.
+) -> tuple[Capacity, dict[str, str]]:
+    """The capacity besides these claims, and agents of which nothing may start, each with the reason.
 
     A task that waits for a person, or for a minute or more, keeps its claim, but not its slot.
     `cooling` is the number of slots that pause after a task; `agents` are the agents of waiting tasks,
@@ -46,18 +46,14 @@ def measure(
         for table, name in ((limits, item.agent), (pools, item.pool)):
             if name in table:
                 table[name] += 1
-    for item in resting:
-        if _is_at_limit(home, item):
-            # Another task with this agent would only wait, too.
-            limits[item.agent] = 0
-    slots = max(0, spec.slots - cooling) + len(resting) + outside
-    too_big = _too_big(agents, spec)
+    # Another task with an agent at its limit would only wait, too.
+    stopped = {**_at_limit(home, resting), **_too_big(agents, spec)}
     room = Capacity(
-        slots=slots,
-        agents={**limits, **dict.fromkeys(too_big, 0)},
+        slots=max(0, spec.slots - cooling) + len(resting) + outside,
+        agents={**limits, **dict.fromkeys(stopped, 0)},
         pools={**pools, **dict.fromkeys(closed, 0)},
     )
-    return room, next(reversed(too_big.values()), "")
+    return room, {agent: why for agent, why in stopped.items() if agent in agents}
 
 
 def free_disk_bytes(path: str) -> int:
@@ -66,19 +62,37 @@ def free_disk_bytes(path: str) -> int:
     return stats.f_bavail * stats.f_frsize
 
 
-def _is_at_limit(home: Home, item: Item) -> bool:
-    """Whether the item's agent is out of quota for a while."""
+def _at_limit(home: Home, resting: list[Item]) -> dict[str, str]:
+    """Agents that are out of quota for a while, each with a message about the task that waits longest."""
+    waits = [(wake_at, item) for item in resting if (wake_at := _limit_ends_at(home, item)) is not None]
+    return {
+        item.agent: (
+            f"{item.agent} is at its limit until {_hour(wake_at)} ({item.task_id});"
+            f" 'holdfast resume {item.task_id}' tries now"
+        )
+        for wake_at, item in sorted(waits, key=lambda each: each[0])
+    }
+
+
+def _limit_ends_at(home: Home, item: Item) -> float | None:
+    """When the quota of the item's agent is back, if that takes a while; otherwise None."""
     try:
         manifest = load.read_manifest(home.packet(item.task_id))
         # A task that waits after a crash tells nothing about the quota.
         stages: list[dict[str, Any]] = manifest.get("stages") or []
         outcomes = [str(stage.get("outcome")) for stage in stages if stage.get("state") == "active"]
-        if not MUST_WAIT.intersection(outcomes):
-            return False
-        wake_at = manifest.get("wake_at")
-        return bool(wake_at) and clock.parse_iso(str(wake_at)) - clock.now() > _LIMIT_S
+        if not MUST_WAIT.intersection(outcomes) or not manifest.get("wake_at"):
+            return None
+        wake_at = clock.parse_iso(str(manifest["wake_at"]))
     except (HoldfastError, ValueError):
-        return False
+        return None
+    return wake_at if wake_at - clock.now() > _LIMIT_S else None
+
+
+def _hour(at: float) -> str:
+    """The local time, with the day if that is another one."""
+    is_today = clock.local_day(at) == clock.local_day(clock.now())
+    return clock.local(clock.iso(at), "%H:%M" if is_today else "%Y-%m-%d %H:%M")
 
 
 def _too_big(agents: tuple[str, ...], spec: LoopSpec) -> dict[str, str]:

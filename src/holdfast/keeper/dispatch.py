@@ -56,8 +56,10 @@ class Dispatch:
         self._ends_mono: list[float] = []
         #: The bell was rung since the last comparison; and the pause before the next one.
         self._rung, self._sync_pause_s = False, 0.0
-        #: Why nothing, or not everything, is started; empty if nothing prevents it.
+        #: Why nothing is started; empty if nothing prevents it. And why nothing of an agent or pool is.
         self._hold_reason = ""
+        self._held_agents: dict[str, str] = {}
+        self._held_pools: dict[str, str] = {}
         self.spec = loop_state.LoopSpec()
         self._sources = Sources(home)
         self.schedules = Schedules(home)
@@ -117,11 +119,13 @@ class Dispatch:
         state = self._note_answer(loop_state.read_state(self.home))
         has_claims = any(not claim_owner.is_external(item.claimed_by) for item in queue.claims())
         self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
-        self._hold_reason = ""
+        self._hold_reason, self._held_agents, self._held_pools = "", {}, {}
         wait_s = SYNC_S if is_empty else self._hold_back(spec, state)
         while wait_s is None:
             wait_s = self._start_next(queue, spec)
         self._publish_hold_reason()
+        if (spec.budget_usd is not None or spec.pool_budgets) and queue.summary(clock.now()).agents:
+            self._announce_spent(spec)
         return min(wait_s, self._synced_mono + (self._sync_pause_s if self._rung else SYNC_S) - now_mono)
 
     def _compare(self, queue: LocalQueue, now_mono: float, *, rung: bool, has_news: bool) -> None:
@@ -181,7 +185,7 @@ class Dispatch:
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
         if why := allowance.over_budget(spent, spec.budget_usd):
             self._hold_reason = why
-            return _SHORT_S  # somebody may raise it
+            return _SHORT_S  # it may be raised at any time
         if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.size_text(spec.min_free_disk_bytes)
             self._hold_reason = f"no task is started: less than {least} of disk space is free"
@@ -208,31 +212,54 @@ class Dispatch:
         return {pool: why for pool, why in closed.items() if pool in used}
 
     def _publish_hold_reason(self) -> None:
-        """Write the reason to keeper.log and to loop.json (for `status`), once per change."""
+        """Write the reasons to keeper.log and to loop.json (for `status`), once per change."""
         state = loop_state.read_state(self.home)
-        if state.short_of != self._hold_reason:
-            log(self._hold_reason or "tasks are started again")
-            loop_state.write_state(self.home, state.evolve(short_of=self._hold_reason))
+        held = state.evolve(
+            short_of=self._hold_reason, held_agents=self._held_agents, held_pools=self._held_pools
+        )
+        if held != state:
+            reasons = [held.short_of, *held.held_agents.values(), *held.held_pools.values()]
+            log("; ".join(filter(None, reasons)) or "tasks are started again")
+            loop_state.write_state(self.home, held)
+
+    def _announce_spent(self, spec: loop_state.LoopSpec) -> None:
+        """Post a notice about each budget that holds queued tasks, once a day, and again after it was raised.
+
+        The state is written afterwards: if the keeper is killed in between, the notice is posted twice.
+        """
+        now, state = clock.now(), loop_state.read_state(self.home)
+        spent = allowance.spent_today(state.spent, state.spent_day, now=now)
+        found: dict[str, tuple[float, str]] = {}
+        if spec.budget_usd is not None and (why := allowance.over_budget(spent, spec.budget_usd)):
+            found[allowance.HOME] = spec.budget_usd, why
+        for pool, why in allowance.spent_pools(spec.pool_budgets, spent).items():
+            if pool in self._held_pools:
+                found[pool] = spec.pool_budgets[pool], why
+        told = {name: f"{clock.local_day(now)} {limit_usd}" for name, (limit_usd, _) in found.items()}
+        for name, (_, why) in found.items():
+            if state.budgets_told.get(name) != told[name]:
+                ended_tasks.notify(self.home, "budget_spent", why)
+        if not told.items() <= state.budgets_told.items():
+            loop_state.write_state(self.home, state.evolve(budgets_told={**state.budgets_told, **told}))
 
     def _start_next(self, queue: LocalQueue, spec: loop_state.LoopSpec) -> float | None:
         """Claim and start one task. Returns None if another one may follow."""
         now_mono, now = clock.mono(), clock.now()
         outlook = queue.summary(now)
         self._ends_mono = [at for at in self._ends_mono if now_mono - at < spec.iteration_delay_s]
-        closed = self._closed_pools(queue, spec, now)
-        free, too_big = capacity.measure(
+        self._held_pools = self._closed_pools(queue, spec, now)
+        free, self._held_agents = capacity.measure(
             self.home,
             queue.claims(),
             spec,
             cooling=len(self._ends_mono),
             agents=outlook.agents,
-            closed=closed,
+            closed=self._held_pools,
         )
-        self._hold_reason = too_big or next(iter(closed.values()), "") or self._hold_reason
         item = queue.claim(self._me, free)
         if item is None:
             left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]
-            longest_s = _SHORT_S if self._hold_reason else SYNC_S
+            longest_s = _SHORT_S if self._held_agents or self._held_pools else SYNC_S
             due = [] if outlook.due_at is None else [outlook.due_at - now]
             return max(0.01, min([longest_s, *left, *due]))
         failpoint("dispatch.claimed")
@@ -252,7 +279,7 @@ class Dispatch:
             queue.poison(item.task_id, f"its journal cannot be read: {error}")
             return None
         if not admitted.is_admitted(packet):
-            # Its record was removed. It comes back when a person names it; `status` tells.
+            # Its record was removed. It comes back when a person names it; `status` says so.
             log(f"{item.task_id} is not started: it was not created by a command in this home")
             queue.ack(item.task_id, owner=self._me)
             return None

@@ -1,8 +1,8 @@
 """Live tasks: each of them has a runner, or gets one.
 
-The kernel reports the death of a runner (one pidfd per runner; runners for which no descriptor is left are
-polled), and a new runner announces itself. A periodic scan finds the rest: tasks whose creator was killed
-before it started a runner, requests for tasks without a runner, and runners that do not respond.
+The death of a runner is noticed at once (`runner_watches.py`), and a new runner announces itself. A periodic
+scan finds the rest: tasks whose creator was killed before it started a runner, requests for tasks without a
+runner, and runners that do not respond.
 """
 
 from __future__ import annotations
@@ -13,24 +13,23 @@ import signal
 from holdfast import clock, files, spawn
 from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import descriptors, upkeep
+from holdfast.keeper import upkeep
 from holdfast.keeper.log import log
 from holdfast.keeper.runner_needs import RunnerNeeds
+from holdfast.keeper.runner_watches import RunnerWatches
 from holdfast.model.fold import CRASH_LIMIT
 from holdfast.packet import inbox, load
 from holdfast.packet.load import is_unresponsive
 from holdfast.runner_process import start_runner_for_keeper
-from holdfast.store import index, process
+from holdfast.store import index, lock_holders, lock_owner, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
-from holdfast.watch.death import PollWatch, watch_death
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import selectors
     from collections.abc import Callable
 
-    from holdfast.model.process import ProcessIdentity
     from holdfast.watch.death import DeathWatch
 
 #: How often all tasks are checked.
@@ -45,8 +44,6 @@ _START_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 300.0
 #: A runner that lived longer than this resets the count of starts.
 _LIVED_WELL_S = 60.0
-#: How often runners without a descriptor are polled: at least this pause, and more if there are many.
-_POLL_S, _POLL_EACH_S = 1.0, 0.002
 
 
 class LiveTask:
@@ -57,14 +54,39 @@ class LiveTask:
         self.watch: DeathWatch | None = None
         #: The watch is on a process that was just started: whether it is the runner, only its lock proves.
         self.is_starting = False
+        #: When it has to be looked at, if its runner is not watched.
+        self.due_mono = 0.0
+        #: Starts of a runner, since one of them lived well.
         self.starts = 0
+        self.started_mono = 0.0
         #: Failed calls in a row: no runner could be started, or the task not be read.
         self.failures = 0
         #: Starts in a row after which the journal was no longer than before, and its length.
         self.unrecorded = 0
         self.journal_bytes = -1
-        self.started_mono = 0.0
-        self.due_mono = 0.0
+
+    @property
+    def next_start_mono(self) -> float:
+        """The earliest time of the next start: at once after the first, then after pauses that double."""
+        if self.starts < 2:
+            return float("-inf")
+        return self.started_mono + min(_FIRST_PAUSE_S * 2.0 ** (self.starts - 2), _LONGEST_PAUSE_S)
+
+    def park_reason(self) -> str:
+        """Why a person has to look at the task: its runners die again and again, and none of them could park
+        it. Empty if a runner can. To be called once per start."""
+        length = _length(self.packet.journal)
+        self.unrecorded = self.unrecorded + 1 if length == self.journal_bytes else 0
+        self.journal_bytes = length
+        if self.unrecorded >= CRASH_LIMIT:
+            return f"{self.unrecorded} runners in a row died before they could record their start"
+        if self.starts <= CRASH_LIMIT + _PARKING_RUNNERS:
+            return ""
+        # Seldom: fold the journal. Progress of the task resets the count.
+        crashes = load.fold(self.packet).runner_crashes
+        if crashes < CRASH_LIMIT + _PARKING_RUNNERS:
+            return ""
+        return f"{crashes} runners in a row died on this task without progress"
 
 
 class LiveTasks:
@@ -78,16 +100,12 @@ class LiveTasks:
         self._tasks = files.open_folder(home.tasks)
         #: Called between two tasks: with many, or a seed that does not answer, a step takes long.
         self._on_step = on_step
-        self.selector = selector
+        self._watches = RunnerWatches(selector)
         self.by_id: dict[str, LiveTask] = {}
         #: A task no longer needs a runner. (Its last runner may have started and exited unnoticed.)
         self.has_news = False
         self.needs = RunnerNeeds(home)
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
-        self._polled_mono = float("-inf")
-        #: Tasks whose runner is watched by a descriptor, and by polling.
-        self._watched: set[str] = set()
-        self._polled: set[str] = set()
 
     @property
     def is_idle(self) -> bool:
@@ -99,8 +117,7 @@ class LiveTasks:
         now_mono = clock.mono()
         if rung or now_mono - self._scanned_mono >= SCAN_S:
             self._scan(now_mono)
-        if self._polled and now_mono >= self._poll_due_mono:
-            self._poll(now_mono)
+        self._poll(now_mono)
         for task in list(self.by_id.values()):
             self._on_step()
             if task.due_mono <= now_mono and (task.watch is None or task.is_starting):
@@ -110,13 +127,7 @@ class LiveTasks:
     def left_s(self) -> float:
         """Seconds until something is due."""
         due = [task.due_mono for task in self.by_id.values() if task.watch is None or task.is_starting]
-        if self._polled:
-            due.append(self._poll_due_mono)
-        return max(0.0, min([self._scanned_mono + SCAN_S, *due]) - clock.mono())
-
-    @property
-    def _poll_due_mono(self) -> float:
-        return self._polled_mono + max(_POLL_S, _POLL_EACH_S * len(self._polled))
+        return max(0.0, min([self._scanned_mono + SCAN_S, self._watches.poll_due_mono, *due]) - clock.mono())
 
     def watch_started(self, task_id: str, pid: int) -> None:
         """Watch a task whose runner was just started, as process `pid`."""
@@ -177,18 +188,6 @@ class LiveTasks:
         elif self.needs.arises(packet := self.home.packet(task_id)):
             self.by_id[task_id] = LiveTask(packet)
 
-    def _ensure_runner_safely(self, task: LiveTask, now_mono: float) -> None:
-        try:
-            self._ensure_runner(task, now_mono)
-            task.failures = 0
-        except Exception as error:  # logged, as above; retry later
-            log(f"cannot restart {task.packet.task_id}: {error!r}")
-            task.failures += 1
-            # Refusals of the machine are temporary: a full disk, no more processes or descriptors.
-            is_passing = isinstance(error, (OSError, StorageError))
-            longest_s = SCAN_S if is_passing else _LONGEST_PAUSE_S
-            task.due_mono = now_mono + min(2.0 ** min(task.failures, 10), longest_s)
-
     def _wake_if_unresponsive(self, task: LiveTask) -> None:
         """Wake a runner that ignores requests or does not update its manifest: it may have been stopped by
         a signal.
@@ -196,12 +195,58 @@ class LiveTasks:
         `status` checks the same signs.
         """
         if task.watch is not None and is_unresponsive(task.packet):
-            owner = locks.true_owner(task.packet.runner_lock)
+            owner = lock_holders.true_owner(task.packet.runner_lock)
             if owner is not None:
                 process.send(owner, signal.SIGCONT)
             inbox.ring(task.packet)
 
-    # ── act ──
+    # ── start what is missing ──
+
+    def _ensure_runner_safely(self, task: LiveTask, now_mono: float) -> None:
+        try:
+            self._ensure_runner(task, now_mono)
+            task.failures = 0
+        except Exception as error:  # logged; one bad packet must not affect the others
+            log(f"cannot restart {task.packet.task_id}: {error!r}")
+            task.failures += 1
+            # Refusals of the machine are temporary: a full disk, no more processes or descriptors.
+            is_passing = isinstance(error, (OSError, StorageError))
+            longest_s = SCAN_S if is_passing else _LONGEST_PAUSE_S
+            task.due_mono = now_mono + min(2.0 ** min(task.failures, 10), longest_s)
+
+    def _ensure_runner(self, task: LiveTask, now_mono: float) -> None:
+        """Handle a task whose runner is not watched: watch the live runner, start one, or drop the task."""
+        packet = task.packet
+        if task.watch is not None:
+            self._unwatch(task)
+        if locks.is_held(packet.runner_lock):
+            owner = lock_owner.owner(packet.runner_lock)
+            watch = self._watches.open(owner) if owner is not None else None
+            if watch is None or (watch.descriptor < 0 and watch.has_died()):
+                # Just started, just dying, or its lock file was removed, which it puts back: check again.
+                inbox.ring(packet)
+                task.due_mono = now_mono + 0.1
+                return
+            self._watch(task, watch)
+            return
+        if not self.needs.exists(packet, is_watched=True):
+            if self._is_removed(packet):
+                spawn.end_agents(packet)
+            del self.by_id[packet.task_id]
+            self.has_news = True
+            return
+        if now_mono < task.next_start_mono:
+            task.due_mono = task.next_start_mono
+            return
+        failpoint("live_tasks.before_start")
+        task.starts += 1
+        task.started_mono = now_mono
+        reason = task.park_reason()
+        if reason:
+            log(f"{packet.task_id}: {reason}; parking it")
+        self._watch_start(
+            task, spawn.park_task(packet, reason) if reason else start_runner_for_keeper(packet)
+        )
 
     def end_removed(self) -> None:
         """End the agents of tasks that were removed and have no runner, which would do that."""
@@ -218,64 +263,13 @@ class LiveTasks:
             return not os.path.lexists(packet.path)
         return False
 
-    def _ensure_runner(self, task: LiveTask, now_mono: float) -> None:
-        """Handle a task whose runner is not watched: watch the live runner, start one, or drop the task."""
-        packet = task.packet
-        if task.watch is not None:
-            self._unwatch(task)
-        if locks.is_held(packet.runner_lock):
-            owner = locks.owner(packet.runner_lock)
-            watch = self._watch_death(owner) if owner is not None else None
-            if watch is None or (watch.descriptor < 0 and watch.has_died()):
-                # Just started, just dying, or its lock file was removed, which it puts back: check again.
-                inbox.ring(packet)
-                task.due_mono = now_mono + 0.1
-                return
-            self._watch(task, watch)
-            return
-        if not self.needs.exists(packet, is_watched=True):
-            if self._is_removed(packet):
-                spawn.end_agents(packet)
-            del self.by_id[packet.task_id]
-            self.has_news = True
-            return
-        if task.starts and now_mono < task.started_mono + self._pause_s(task):
-            task.due_mono = task.started_mono + self._pause_s(task)
-            return
-        failpoint("live_tasks.before_start")
-        task.starts += 1
-        task.started_mono = now_mono
-        reason = self._park_reason(task)
-        if reason:
-            log(f"{packet.task_id}: {reason}; parking it")
-        self._watch_start(
-            task, spawn.park_task(packet, reason) if reason else start_runner_for_keeper(packet)
-        )
-
-    def _park_reason(self, task: LiveTask) -> str:
-        """Why a person has to look at the task: its runners die again and again, and none of them could park
-        it. Empty if a runner can."""
-        length = _length(task.packet.journal)
-        task.unrecorded = task.unrecorded + 1 if length == task.journal_bytes else 0
-        task.journal_bytes = length
-        if task.unrecorded >= CRASH_LIMIT:
-            return f"{task.unrecorded} runners in a row died before they could record their start"
-        if task.starts <= CRASH_LIMIT + _PARKING_RUNNERS:
-            return ""
-        # Seldom: fold the journal. Progress of the task resets the count.
-        crashes = load.fold(task.packet).runner_crashes
-        if crashes < CRASH_LIMIT + _PARKING_RUNNERS:
-            return ""
-        return f"{crashes} runners in a row died on this task without progress"
-
-    def _pause_s(self, task: LiveTask) -> float:
-        return 0.0 if task.starts < 2 else min(_FIRST_PAUSE_S * 2.0 ** (task.starts - 2), _LONGEST_PAUSE_S)
+    # ── watch ──
 
     def _watch_start(self, task: LiveTask, pid: int) -> None:
         """Watch a process that will take the lock of a task. If it dies before, another is started at once;
         nothing is started while it lives."""
         starting = process.identify(pid)
-        watch = self._watch_death(starting) if starting is not None else None
+        watch = self._watches.open(starting) if starting is not None else None
         task.due_mono = 0.0
         if watch is not None and (watch.descriptor >= 0 or not watch.has_died()):
             self._watch(task, watch)
@@ -284,37 +278,24 @@ class LiveTasks:
 
     def _watch(self, task: LiveTask, watch: DeathWatch) -> None:
         task.watch = watch
-        if watch.descriptor < 0:
-            self._polled.add(task.packet.task_id)
-        else:
-            self._watched.add(task.packet.task_id)
-            self.selector.register(watch.descriptor, 1, ("runner", task.packet.task_id))
-
-    def _watch_death(self, owner: ProcessIdentity) -> DeathWatch:
-        """Watch by a descriptor if one can be spared, else by polling."""
-        may_open = len(self._watched) < descriptors.for_runners()
-        return watch_death(owner) if may_open else PollWatch(owner)
-
-    def _poll(self, now_mono: float) -> None:
-        """Look for the death of runners without a descriptor. They get one as soon as others are gone."""
-        self._polled_mono = now_mono
-        room = descriptors.for_runners() - len(self._watched)
-        for task_id in list(self._polled):
-            self.on_runner_death(task_id)
-            if task_id in self._polled and room > 0:
-                room -= 1
-                self._unwatch(self.by_id[task_id])
+        self._watches.add(task.packet.task_id, watch)
 
     def _unwatch(self, task: LiveTask) -> None:
         assert task.watch is not None
-        if task.watch.descriptor >= 0:
-            self.selector.unregister(task.watch.descriptor)
-        self._watched.discard(task.packet.task_id)
-        self._polled.discard(task.packet.task_id)
-        task.watch.close()
+        self._watches.close(task.packet.task_id, task.watch)
         task.watch = None
         task.is_starting = False
         task.due_mono = 0.0
+
+    def _poll(self, now_mono: float) -> None:
+        """Look for the death of runners without a descriptor. They get one as soon as others are gone."""
+        due = self._watches.take_due(now_mono)
+        room = self._watches.room if due else 0
+        for task_id in due:
+            self.on_runner_death(task_id)
+            if self._watches.is_polled(task_id) and room > 0:
+                room -= 1
+                self._unwatch(self.by_id[task_id])
 
 
 def _length(path: str) -> int:

@@ -65,8 +65,12 @@ class LoopState(Record):
     ended: dict[str, int] = {}
     #: An interrupt file stopped the queue. Once a person removed it, the failures are forgotten.
     asked: bool = False
-    #: Why nothing, or not everything, is started (a shortage, failures, --max-iterations); or empty.
+    #: The hold reason: why nothing is started (a shortage, failures, --max-iterations); empty if nothing
+    #: prevents it. The name is that in the file.
     short_of: str = ""
+    #: Agents and pools of which nothing is started, each with the reason.
+    held_agents: dict[str, str] = {}
+    held_pools: dict[str, str] = {}
     #: Sources whose last import failed, and why.
     failing: dict[str, str] = {}
     #: The last end that was counted: a keeper killed after this must not count it twice.
@@ -74,6 +78,8 @@ class LoopState(Record):
     #: What ended queue tasks cost on a day, by pool; `*` is the sum.
     spent_day: str = ""
     spent: dict[str, float] = {}
+    #: Budgets about which a notice was posted: pool or `*` → the day and the limit.
+    budgets_told: dict[str, str] = {}
 
 
 def read_spec(home: Home) -> LoopSpec:
@@ -132,10 +138,10 @@ _VALID: dict[str, Callable[[Any], bool]] = {
 
 
 def _is_of_user(home: Home) -> bool:
-    from holdfast.store import trust
+    from holdfast.store import up_options
 
     try:
-        return trust.is_up(home.path, files.read(home.up))
+        return up_options.are_noted(home.path, files.read(home.up))
     except OSError:
         return False
 
@@ -160,6 +166,8 @@ def _fits(name: str, value: Any) -> bool:
             return False
     if name == "ended":
         return isinstance(value, dict) and all(type(count) is int for count in value.values())  # pyright: ignore
+    if name in ("held_agents", "held_pools", "budgets_told"):
+        return _is_table(value, lambda each: isinstance(each, str))
     if name == "spent":
         return isinstance(value, dict) and all(type(usd) in (int, float) for usd in value.values())  # pyright: ignore
     return type(value) is type(LoopState.all_fields[name])

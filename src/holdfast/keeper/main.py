@@ -18,7 +18,7 @@ from holdfast.keeper.replies import Replies
 from holdfast.keeper.restart_seed import SeedRestarter
 from holdfast.packet import inbox
 from holdfast.spawn import keeper_has_worked
-from holdfast.store import atomic, audit, process
+from holdfast.store import atomic, audit, lock_holders, lock_owner, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.store.pulse import FOREGROUND, Heart
@@ -183,7 +183,7 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
 
 def _dismiss_seed(home: Home) -> None:
     """End the seed: nothing will be started here any more."""
-    owner = locks.true_owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
+    owner = lock_holders.true_owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
     if owner is not None:
         process.send(owner, signal.SIGTERM)
         process.send(owner, signal.SIGCONT)
@@ -199,9 +199,9 @@ def _take_over(home: Home) -> Lock:
         try:
             return locks.acquire(home.keeper_lock, role=FOREGROUND)
         except LockHeld:
-            if locks.role(home.keeper_lock) == FOREGROUND or clock.mono() > ends_mono:
+            if lock_owner.role(home.keeper_lock) == FOREGROUND or clock.mono() > ends_mono:
                 raise
-            owner = locks.holder(home.keeper_lock)
+            owner = lock_holders.holder(home.keeper_lock)
             if owner is not None:
                 process.send(owner, signal.SIGTERM)
                 process.send(owner, signal.SIGCONT)

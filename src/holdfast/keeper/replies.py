@@ -32,7 +32,7 @@ _LIVED_WELL_S = 30.0
 _NOTHING_S = 60.0
 
 
-class Listener:
+class ListenerProcess:
     """The process for one server."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Replies:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self._listeners: dict[Subscription, Listener] = {}
+        self._listeners: dict[Subscription, ListenerProcess] = {}
         #: The server of each record; None if no rule of the user has it.
         self._known: dict[str, Subscription | None] = {}
 
@@ -95,7 +95,7 @@ class Replies:
             self._known = {name: self._known.get(name) or self._of(name) for name in names}
             wanted = {each for each in self._known.values() if each is not None}
             for each in wanted:
-                self._listeners.setdefault(each, Listener()).step(self.home, each)
+                self._listeners.setdefault(each, ListenerProcess()).step(self.home, each)
         except (OSError, HoldfastError) as error:  # logged; tasks matter more
             log(f"cannot have replies read: {error!r}")
         return _LOOK_S if names else _NOTHING_S

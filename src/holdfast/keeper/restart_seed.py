@@ -7,6 +7,7 @@ from holdfast.errors import HoldfastError
 from holdfast.keeper.log import log
 from holdfast.spawn import ensure_seed
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from holdfast.store.pulse import Pulse
 from holdfast.watch.death import watch_death
@@ -68,7 +69,7 @@ class SeedRestarter:
     def _ensure_seed(self, now_mono: float) -> float:
         """Returns the seconds until the next look."""
         if locks.is_held(self.home.seed_lock):
-            owner = locks.owner(self.home.seed_lock)
+            owner = lock_owner.owner(self.home.seed_lock)
             watch = watch_death(owner) if owner is not None else None
             if owner is None or watch is None or (watch.descriptor < 0 and watch.has_died()):
                 return _LOOK_S  # just started, or just dying
@@ -78,13 +79,16 @@ class SeedRestarter:
                 self._pulse = Pulse(self.home, self.home.seed_lock, owner, hung_s=float("inf"))
                 self.selector.register(watch.descriptor, 1, ("seed", ""))
             return _POLL_S
-        if now_mono < self._starting_until_mono and locks.owner(self.home.seed_lock) == self._owner_before:
+        if (
+            now_mono < self._starting_until_mono
+            and lock_owner.owner(self.home.seed_lock) == self._owner_before
+        ):
             return _LOOK_S
         if now_mono < self._started_mono + self._pause_s():
             return self._started_mono + self._pause_s() - now_mono
         self._starts += 1
         self._started_mono, self._starting_until_mono = now_mono, now_mono + _START_S
-        self._owner_before = locks.owner(self.home.seed_lock)
+        self._owner_before = lock_owner.owner(self.home.seed_lock)
         ensure_seed(self.home)
         return _LOOK_S
 

@@ -69,7 +69,7 @@ class Schedules:
         spec = TaskSpec.from_json(each.spec).evolve(task_id=task_id)
         prompt = None if each.prompt is None else os.fsencode(each.prompt)
         try:
-            create.create(self.home, spec, prompt=prompt, env=each.env, status=Status.QUEUED)
+            create.create(self.home, spec, prompt=prompt, env=each.env, status=Status.QUEUED, by="keeper")
         except DuplicateTask:
             return
         self.has_added = True

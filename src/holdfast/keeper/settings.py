@@ -12,7 +12,8 @@ from holdfast import clock, paths
 from holdfast.errors import CorruptFile, HoldfastError, InvalidVariable
 from holdfast.keeper.log import log
 from holdfast.model.record import Record
-from holdfast.store import atomic, trust
+from holdfast.notify import own_rules
+from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.units import parse_bytes
 
@@ -58,7 +59,7 @@ def read(home: Home) -> LastGood:
 def _note_rules(rules: list[dict[str, Any]], *, are_new: bool) -> None:
     """Before they are saved in the home: deliveries believe only what is beside the settings."""
     try:
-        trust.note_rules(rules)
+        own_rules.note(rules)
     except (OSError, HoldfastError) as error:
         if are_new:  # not at every step: the directory may be read-only for good
             log(f"cannot note the notification rules: {error}")

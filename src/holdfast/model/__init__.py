@@ -1,1 +1,1 @@
-"""WHAT THINGS ARE: frozen records, states, the event union. Reads no files and no clock; cheap to import."""
+"""Values: frozen records, states, the event union. Reads no files and no clock; cheap to import."""

@@ -22,7 +22,7 @@ class Attempt(Execution):
         #: The requested session; the program may report another one.
         self.asked_session_id = opened.session_id
         self.resume_count = opened.resume_count
-        #: Its number for people: chores do not count.
+        #: Its number as shown to users: chores do not count.
         self.ordinal = opened.attempt
         #: Number and end of the stage's attempt before, if that failed.
         self.failed_before: tuple[int, ev.AttemptEnded] | None = None

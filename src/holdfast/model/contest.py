@@ -44,5 +44,5 @@ def named(left: tuple[StageSpec, ...], decision: str) -> StageSpec | None:
 
 
 def is_past(task: Task, stage: StageSpec) -> bool:
-    """Whether a stage is that of a candidate that lost, of which later stages hear nothing."""
+    """Whether a stage is that of a candidate that lost: later stages are not told about it."""
     return stage.candidate > 0 and task.chosen is not None and task.chosen.chosen != stage.name

@@ -131,7 +131,7 @@ def _value(sample: dict[str, Any], name: str) -> float | None:
 
 
 def _total(stages: Sequence[StageSpec], found: Sequence[StageEstimate]) -> dict[str, Spread]:
-    """The sum, figure by figure. Cheap and dear stages do not always meet, so the real spread is smaller."""
+    """The sum, figure by figure. Cheap and expensive stages mix, so the real spread is smaller."""
     total: dict[str, Spread] = {}
     for name in FIGURES:
         groups: dict[str, list[Spread]] = {}

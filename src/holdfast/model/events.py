@@ -190,7 +190,7 @@ class GateJudged(Event):
     tree: str = ""
     #: The acceptance commands passed before the work as well, so they prove nothing about it.
     passed_before: bool = False
-    #: An acceptance command could not start, neither after the work nor before it: no fault of the work.
+    #: An acceptance command could not start, and could not before the work either: the work is not at fault.
     cannot_start: bool = False
 
 
@@ -399,8 +399,8 @@ class TakeoverEnded(Event):
 
     type = "takeover.ended"
     attempt: int
-    #: `handed_back`: the agent goes on; `kept`: the task stays interrupted; `lost`: so does it, because the
-    #: terminal or the command went away.
+    #: `handed_back`: the agent goes on; `kept`: the task stays interrupted; `lost`: it does too, because the
+    #: terminal or the command is gone.
     how: str
     exit_code: int | None = None
     exit_signal: str | None = None

@@ -16,6 +16,7 @@ from holdfast.model.stage_state import StageState
 from holdfast.model.state import Answer, Interrupted, State, state_after
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
+from holdfast.model.task_parts import Spending, Takeover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     for attempt in task.current if task.status is not Status.RUNNING else ():
         attempt.is_decided = not attempt.is_open
         if task.status is Status.COMPLETING and attempt.has_succeeded:
-            task.stage_state(attempt.stage).accepted = attempt.number
+            task.stage_state(attempt.stage).gate_attempt = attempt.number
     task.iteration = event.iteration or task.iteration
     if event.answer is not None:
         task.answer = event.answer
@@ -106,7 +107,7 @@ def _resumed(task: Task, *, was_approval: bool = False) -> None:
     if not was_approval:
         task.grants += task.has_no_call_left
         if task.has_used_up_budget:
-            task.usage_before_run, task.turns_before_run = task.usage, task.turns
+            task.spending.begin_run(task.turns)
     task.voids_in_a_row = 0
     for stage_state in task.stage_states.values():
         stage_state.lost_in_a_row = 0
@@ -148,7 +149,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         task.paid_calls = task.grants = 0
         task.signatures = {}
     task.paid_before_run = task.paid_calls
-    task.usage_before_run, task.turns_before_run = task.usage, task.turns
+    task.spending.begin_run(task.turns)
     task.active_s = task.asked_s = task.waited_s = 0.0
     task.run_started_at = None if event.is_queued else at
     task.answer = event.answer
@@ -207,7 +208,7 @@ def _ci_looked(task: Task, event: ev.CiLooked, at: str) -> None:
     task.ci = event
     task.ci_since = task.ci_since or at
     task.ci_waited = False
-    task.stage_state(event.stage).chores_in_vain = 0
+    task.stage_state(event.stage).failed_chores_in_a_row = 0
     task.chore = None
 
 
@@ -217,23 +218,23 @@ def _work_applied(task: Task, event: ev.WorkApplied, at: str) -> None:
 
 
 def _taken_over(task: Task, event: ev.TakeoverStarted, at: str) -> None:
-    task.takeover, task.takeover_at = event, at
+    task.takeover = Takeover(event, at)
     task.takeover_count += 1
-    task.takeover_ended, task.takeover_ended_at = None, ""
     task.last_number = max(task.last_number, event.attempt)
     # No program reports what a person uses in it; a later report on the whole session includes it.
-    task.unpriced[event.attempt] = task.uncounted[event.attempt] = event.session_id
+    task.spending.unpriced[event.attempt] = task.spending.uncounted[event.attempt] = event.session_id
     task.requests.setdefault(event.request, None)
 
 
 def _takeover_ended(task: Task, event: ev.TakeoverEnded, at: str) -> None:
-    if task.open_takeover is None or task.open_takeover.attempt != event.attempt:
+    takeover = task.takeover
+    if takeover is None or takeover.ended is not None or takeover.started.attempt != event.attempt:
         return
-    task.takeover_ended, task.takeover_ended_at = event, at
+    takeover.ended, takeover.ended_at = event, at
     # Also after a lost takeover: the agent must know that its session and files may have changed.
     task.handback = event
-    if event.how == "handed_back" and task.takeover is not None:
-        task.stage_state(task.takeover.stage).accepted = 0  # the agent goes on, whatever was judged
+    if event.how == "handed_back":
+        task.stage_state(takeover.started.stage).gate_attempt = 0  # the agent goes on, whatever was judged
     # The move that follows a hand-back has the request: a record that was torn before it is applied again.
     if event.how == "kept":
         task.requests.setdefault(event.request, None)
@@ -334,10 +335,7 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
 
 def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     stage_state = task.stage_state(attempt.stage)
-    task.usage = task.usage.plus(task.used_by(attempt))
-    if attempt.usage_is_of_session and attempt.session_id is not None:
-        task.session_usage[attempt.session_id] = attempt.usage
-    _price(task, attempt, event)
+    _spent(task, attempt, event)
     task.limit_waits = task.limit_waits + 1 if event.outcome in MUST_WAIT else 0
     stage_state.overflows += event.outcome == "context_too_long"
     is_lost = event.outcome == "lost" and not event.was_healthy
@@ -361,16 +359,24 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
         task.failures_in_a_row = 0
 
 
-def _price(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
+def _spent(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
+    spending = task.spending
+    spending.usage = spending.usage.plus(task.used_by(attempt))
+    if attempt.usage_is_of_session and attempt.session_id is not None:
+        spending.of_sessions[attempt.session_id] = attempt.usage
+    _price(spending, attempt, event)
+
+
+def _price(spending: Spending, attempt: Attempt, event: ev.AttemptEnded) -> None:
     """Note whether the cost of a call is known. A report on the whole session covers what was before it."""
     if attempt.agent == "command" or event.exec_errno is not None:
         return
     if attempt.usage_is_of_session and attempt.usage.input_tokens is not None:
-        task.uncounted = _without(task.uncounted, attempt.session_id)
+        spending.uncounted = _without(spending.uncounted, attempt.session_id)
     if attempt.usage.cost_usd is None:
-        task.unpriced[attempt.number] = attempt.session_id
+        spending.unpriced[attempt.number] = attempt.session_id
     elif attempt.usage_is_of_session:
-        task.unpriced = _without(task.unpriced, attempt.session_id)
+        spending.unpriced = _without(spending.unpriced, attempt.session_id)
 
 
 def _without(numbers: dict[int, str | None], session_id: str | None) -> dict[int, str | None]:
@@ -407,14 +413,14 @@ def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
 def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.workspace = event
-    stage_state.chores_in_vain = 0
+    stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
 
 def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.pre_work = event
-    stage_state.chores_in_vain = 0
+    stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
 
@@ -429,7 +435,7 @@ def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     if is_reader and not event.passed and event.failed != "scope" and not event.cannot_start:
         # What the gate's commands changed must not be blamed on the next attempt.
         stage_state.workspace = None
-    stage_state.chores_in_vain = 0
+    stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
 
@@ -451,7 +457,7 @@ def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.repair = event
     # Its done marker, if it has one, is void.
-    stage_state.accepted = 0
+    stage_state.gate_attempt = 0
 
 
 def _is_of_contest(task: Task, stage: str) -> bool:
@@ -472,12 +478,12 @@ def _chosen(task: Task, event: ev.CandidateChosen, at: str) -> None:
     chosen.needs_fresh_session = True
     if event.by == "gate":
         task.stages_done[event.stage] = 0  # no judge was called
-    task.stage_state(event.stage).chores_in_vain = 0
+    task.stage_state(event.stage).failed_chores_in_a_row = 0
     task.chore = None
 
 
 def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
-    task.stage_state(event.stage).chores_in_vain += event.counts
+    task.stage_state(event.stage).failed_chores_in_a_row += event.counts
     task.chore = None
 
 

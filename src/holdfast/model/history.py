@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 
-class Execution(Record):
-    """An attempt of an agent, or a chore."""
+class ExecutionEntry(Record):
+    """An attempt of an agent, or a chore, as views show it. (A runner has an `Execution`.)"""
 
     number: int
-    #: Its number for people, who do not count chores; null for a chore.
+    #: Its number as shown to users: chores do not count. Null for a chore.
     ordinal: int | None = None
     attempt_id: str | None
     #: Its directory below attempts/.
@@ -53,7 +53,7 @@ class Execution(Record):
     cost_usd: float | None = None
 
 
-class Check(Record):
+class CheckEntry(Record):
     """One check of a gate."""
 
     name: str
@@ -61,12 +61,12 @@ class Check(Record):
     reasons: tuple[str, ...] = ()
 
 
-class Gate(Record):
+class GateEntry(Record):
     """What a gate concluded about an attempt."""
 
     stage: str
     attempt: int
-    #: The number of the attempt for people.
+    #: The number of the attempt as shown to users.
     ordinal: int | None = None
     at: str
     passed: bool
@@ -80,12 +80,12 @@ class Gate(Record):
     findings: dict[str, int] = {}
     changed: int | None = None
     #: From the file with its evidence; empty if a later gate of the stage has replaced that.
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckEntry, ...] = ()
     #: That file, relative to the packet.
     path: str | None = None
 
 
-class Interrupt(Record):
+class InterruptEntry(Record):
     """A task stopped and asked a person."""
 
     number: int
@@ -106,7 +106,7 @@ class History:
     """The executions, gates and interrupts in the lines passed to `apply`."""
 
     def __init__(self) -> None:
-        self.gates: list[Gate] = []
+        self.gates: list[GateEntry] = []
         self._executions: dict[int, dict[str, Any]] = {}
         self._used: dict[int, _Used] = {}
         #: What the last attempt of a stage had reported of its whole session.
@@ -126,18 +126,18 @@ class History:
                 return  # of another version, or damaged
 
     @property
-    def executions(self) -> tuple[Execution, ...]:
+    def executions(self) -> tuple[ExecutionEntry, ...]:
         """In the order of their numbers."""
         return tuple(
-            Execution(**facts, **self._used[number].usage.to_json())
+            ExecutionEntry(**facts, **self._used[number].usage.to_json())
             for number, facts in sorted(self._executions.items())
         )
 
     @property
-    def interrupts(self) -> tuple[Interrupt, ...]:
+    def interrupts(self) -> tuple[InterruptEntry, ...]:
         """In order; at most the last one is open."""
         return tuple(
-            Interrupt(number=number, **facts) for number, facts in enumerate(self._interrupts, start=1)
+            InterruptEntry(number=number, **facts) for number, facts in enumerate(self._interrupts, start=1)
         )
 
     # ── one function per event type ──
@@ -208,7 +208,7 @@ class History:
 
     def _judged(self, line: dict[str, Any]) -> None:
         self.gates.append(
-            Gate(
+            GateEntry(
                 stage=str(line["stage"]),
                 attempt=int(line["attempt"]),
                 ordinal=(self._executions.get(line["attempt"]) or {}).get("ordinal"),

@@ -12,8 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.model.events import RepairPlanned, TakeoverStarted
+    from holdfast.model.events import RepairPlanned
     from holdfast.model.spec import SandboxSpec
+    from holdfast.model.task_parts import Takeover
 
 SCHEMA = "holdfast.manifest/1"
 #: Answers that are shown, the last ones.
@@ -90,7 +91,7 @@ def _always(task: Task, packet_dir: str, observed: Observed, waiting_for: str | 
     spec, attempt = task.spec, task.attempt
     started = attempt.started if attempt is not None else None
     ended = attempt.ended if attempt is not None else None
-    usage = task.total_usage if attempt is not None and attempt.is_open else task.usage
+    usage = task.total_usage if attempt is not None and attempt.is_open else task.spending.usage
     return {
         "schema": SCHEMA,
         "task_id": spec.task_id,
@@ -132,8 +133,8 @@ def _always(task: Task, packet_dir: str, observed: Observed, waiting_for: str | 
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cost_usd": usage.cost_usd,
-            "unpriced_calls": len(task.unpriced),
-            **({"uncounted_takeovers": len(task.uncounted)} if task.uncounted else {}),
+            "unpriced_calls": len(task.spending.unpriced),
+            **({"uncounted_takeovers": len(uncounted)} if (uncounted := task.spending.uncounted) else {}),
         },
         "paid_calls": task.paid_calls,
         "denied": [denial.to_json() for denial in permissions.denials(task)],
@@ -162,7 +163,7 @@ def _if_present(task: Task, observed: Observed, waiting_for: str | None) -> dict
     if task.applied is not None:
         fields["applied"] = task.applied.shown()
     if task.takeover is not None:
-        fields["takeover"] = _takeover(task, task.takeover)
+        fields["takeover"] = _takeover(task.takeover)
     if task.amended:
         fields["amended"] = list(task.amended)
     if spec.labels:
@@ -230,19 +231,17 @@ def _at_end(task: Task, observed: Observed) -> dict[str, Any]:
     return fields
 
 
-def _takeover(task: Task, takeover: TakeoverStarted) -> dict[str, Any]:
+def _takeover(takeover: Takeover) -> dict[str, Any]:
     """The last takeover. While `ended` is null, a lock in `attempt` says whether it goes on."""
-    ended = task.takeover_ended
+    started, ended = takeover.started, takeover.ended
     return {
-        "attempt": dirname(takeover.attempt, takeover.stage, "takeover"),
-        "stage": takeover.stage,
-        "agent": takeover.agent,
-        "session_id": takeover.session_id,
-        "by": takeover.by,
-        "at": task.takeover_at,
-        "ended": None
-        if ended is None
-        else {"how": ended.how, "at": task.takeover_ended_at, "files": ended.files},
+        "attempt": dirname(started.attempt, started.stage, "takeover"),
+        "stage": started.stage,
+        "agent": started.agent,
+        "session_id": started.session_id,
+        "by": started.by,
+        "at": takeover.started_at,
+        "ended": None if ended is None else {"how": ended.how, "at": takeover.ended_at, "files": ended.files},
     }
 
 

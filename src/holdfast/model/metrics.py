@@ -87,8 +87,10 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "input_tokens": _total(task["api_usage"]["input_tokens"] for task in chosen),
             "output_tokens": _total(task["api_usage"]["output_tokens"] for task in chosen),
             "cost_usd": round(sum(costs), 6) if costs else None,
-            #: Number of tasks with unknown cost; the sum does not include them.
-            "cost_unknown_of": len(chosen) - len(costs),
+            #: Tasks that ran and have an unknown cost; the sum does not include them.
+            "cost_unknown_of": sum(
+                task["api_usage"]["cost_usd"] is None and task["attempts"] > 0 for task in chosen
+            ),
             #: Calls with unknown cost, also of tasks whose cost is known in part.
             "unpriced_calls": sum(task["api_usage"].get("unpriced_calls") or 0 for task in chosen),
             **_uncounted(sum(task["api_usage"].get("uncounted_takeovers") or 0 for task in chosen)),

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Step(Record):
-    """A command to type, and what it does ("try again")."""
+class Suggestion(Record):
+    """A command that a person can type, and what it does ("try again")."""
 
     command: str
     does: str
@@ -27,8 +27,8 @@ class Step(Record):
         return f"'{self.command.partition(' -m ')[0]}' to {self.does}"
 
 
-class Action(Record):
-    """One member of the closed set.
+class ActionTemplate(Record):
+    """One member of the closed set of next actions.
 
     `{task}`, `{agent}`, `{login}`, `{stage}`, `{allow}` and `{again}` are filled in. `{again}` is `holdfast
     resume TASK` for an interrupted task and `holdfast retry TASK` for one that has ended.
@@ -36,9 +36,9 @@ class Action(Record):
 
     means: str
     #: What to do, in order: at most two.
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Suggestion, ...] = ()
     #: What can be done instead.
-    otherwise: tuple[Step, ...] = ()
+    otherwise: tuple[Suggestion, ...] = ()
 
 
 class NextAction(Record):
@@ -46,8 +46,8 @@ class NextAction(Record):
 
     name: str
     why: str
-    steps: tuple[Step, ...] = ()
-    otherwise: tuple[Step, ...] = ()
+    steps: tuple[Suggestion, ...] = ()
+    otherwise: tuple[Suggestion, ...] = ()
 
     @property
     def command(self) -> str:
@@ -60,7 +60,7 @@ class NextAction(Record):
         return self.steps[1].command if len(self.steps) > 1 else ""
 
     @property
-    def choices(self) -> tuple[Step, ...]:
+    def choices(self) -> tuple[Suggestion, ...]:
         """Everything that makes sense now, the best first. Waiting, which happens anyway, is last."""
         if self.name == "wait":
             return (*self.otherwise, *self.steps)
@@ -71,119 +71,127 @@ class NextAction(Record):
         return {"name": self.name, "command": self.command, "why": self.why, "then": self.then}
 
 
-_LOG = Step(command="holdfast logs {task} -n 40", does="see what happened")
-_GIVE_UP = Step(command="holdfast stop {task}", does="give it up")
+_LOG = Suggestion(command="holdfast logs {task} -n 40", does="see what happened")
+_GIVE_UP = Suggestion(command="holdfast stop {task}", does="give it up")
 _OF_COMPLETED = (
-    Step(command="holdfast logs {task}", does="read its output"),
-    Step(command="holdfast rm {task}", does="remove its files"),
+    Suggestion(command="holdfast logs {task}", does="read its output"),
+    Suggestion(command="holdfast rm {task}", does="remove its files"),
 )
-_DIFF = Step(command="holdfast diff {task}", does="show its changes")
-_THEN_GO_ON = Step(command="{again}", does="go on, once that is done")
+_DIFF = Suggestion(command="holdfast diff {task}", does="show its changes")
+_THEN_GO_ON = Suggestion(command="{again}", does="go on, once that is done")
 
-ACTIONS: dict[str, Action] = {
-    "none": Action(means="Nothing is left to do.", otherwise=_OF_COMPLETED),
-    "read_diff": Action(means="Completed; look at what it changed.", steps=(_DIFF,), otherwise=_OF_COMPLETED),
-    "apply": Action(
+ACTIONS: dict[str, ActionTemplate] = {
+    "none": ActionTemplate(means="Nothing is left to do.", otherwise=_OF_COMPLETED),
+    "read_diff": ActionTemplate(
+        means="Completed; look at what it changed.", steps=(_DIFF,), otherwise=_OF_COMPLETED
+    ),
+    "apply": ActionTemplate(
         means="Completed in its own worktree; merge the changes into the project.",
-        steps=(_DIFF, Step(command="holdfast apply {task}", does="merge them into the project")),
+        steps=(_DIFF, Suggestion(command="holdfast apply {task}", does="merge them into the project")),
         otherwise=_OF_COMPLETED,
     ),
-    "read_findings": Action(
+    "read_findings": ActionTemplate(
         means="Completed, but its own reviewers or verifiers object.",
         steps=(
-            Step(command="holdfast show {task} --findings", does="read what they object to"),
-            Step(command="holdfast retry {task} -m 'WHAT TO FIX'", does="have it fixed"),
+            Suggestion(command="holdfast show {task} --findings", does="read what they object to"),
+            Suggestion(command="holdfast retry {task} -m 'WHAT TO FIX'", does="have it fixed"),
         ),
         otherwise=(_DIFF, *_OF_COMPLETED),
     ),
-    "allow_tools": Action(
+    "allow_tools": ActionTemplate(
         means="Completed, but tools were denied: the work may be incomplete.",
         steps=(
-            Step(
+            Suggestion(
                 command="holdfast retry {task} --from {stage} --permissions {allow}",
                 does="let the agent go on, with these tools allowed",
             ),
         ),
     ),
-    "wait": Action(
+    "wait": ActionTemplate(
         means="It goes on by itself.",
-        steps=(Step(command="holdfast wait {task}", does="wait until it ends"),),
+        steps=(Suggestion(command="holdfast wait {task}", does="wait until it ends"),),
         otherwise=(
-            Step(command="holdfast logs -f {task}", does="follow its output"),
-            Step(command="holdfast stop {task}", does="stop it"),
+            Suggestion(command="holdfast logs -f {task}", does="follow its output"),
+            Suggestion(command="holdfast stop {task}", does="stop it"),
         ),
     ),
-    "resume": Action(
+    "resume": ActionTemplate(
         means="It was interrupted and can go on.",
-        steps=(Step(command="holdfast resume {task}", does="go on"),),
+        steps=(Suggestion(command="holdfast resume {task}", does="go on"),),
         otherwise=(_GIVE_UP,),
     ),
-    "answer": Action(
+    "answer": ActionTemplate(
         means="It asks a question.",
-        steps=(Step(command="holdfast resume {task} -m 'ANSWER'", does="answer and go on"),),
+        steps=(Suggestion(command="holdfast resume {task} -m 'ANSWER'", does="answer and go on"),),
         otherwise=(_GIVE_UP,),
     ),
-    "approve": Action(
+    "approve": ActionTemplate(
         means="A stage starts only after a person approves it.",
-        steps=(Step(command="holdfast approve {task}", does="let the stage start"),),
-        otherwise=(Step(command="holdfast reject {task} -m 'WHY'", does="end it"),),
+        steps=(Suggestion(command="holdfast approve {task}", does="let the stage start"),),
+        otherwise=(Suggestion(command="holdfast reject {task} -m 'WHY'", does="end it"),),
     ),
-    "login": Action(
+    "login": ActionTemplate(
         means="The agent is not logged in, or its key is refused.",
-        steps=(Step(command="{login}", does="log in"), _THEN_GO_ON),
+        steps=(Suggestion(command="{login}", does="log in"), _THEN_GO_ON),
     ),
-    "raise_budget": Action(
+    "raise_budget": ActionTemplate(
         means="A budget is used up; going on grants it once more.",
-        steps=(Step(command="{again}", does="go on with the budget granted once more"),),
+        steps=(Suggestion(command="{again}", does="go on with the budget granted once more"),),
     ),
-    "raise_time": Action(
-        means="A time limit was reached.", steps=(Step(command="{again}", does="go on, with more time"),)
+    "raise_time": ActionTemplate(
+        means="A time limit was reached.",
+        steps=(Suggestion(command="{again}", does="go on, with more time"),),
     ),
-    "retry": Action(means="It may work another time.", steps=(Step(command="{again}", does="try again"),)),
-    "fix_scope": Action(
+    "retry": ActionTemplate(
+        means="It may work another time.", steps=(Suggestion(command="{again}", does="try again"),)
+    ),
+    "fix_scope": ActionTemplate(
         means="It changed files outside its scope.",
         steps=(
-            Step(command="holdfast diff {task} --all", does="see what it changed outside its scope"),
-            Step(command="{again} -m 'WHAT TO LEAVE ALONE'", does="go on, with a message to the agent"),
+            Suggestion(command="holdfast diff {task} --all", does="see what it changed outside its scope"),
+            Suggestion(command="{again} -m 'WHAT TO LEAVE ALONE'", does="go on, with a message to the agent"),
         ),
     ),
-    "fix_contract": Action(
+    "fix_contract": ActionTemplate(
         means="A gate did not pass.",
         steps=(
-            Step(command="holdfast show {task}", does="see which gate did not pass"),
-            Step(command="{again} -m 'WHAT IS MISSING'", does="go on, with a message to the agent"),
+            Suggestion(command="holdfast show {task}", does="see which gate did not pass"),
+            Suggestion(command="{again} -m 'WHAT IS MISSING'", does="go on, with a message to the agent"),
         ),
     ),
-    "fix_work": Action(
+    "fix_work": ActionTemplate(
         means="Its acceptance commands refuse the work.",
-        steps=(_DIFF, Step(command="{again} -m 'WHAT TO FIX'", does="go on, with a message to the agent")),
+        steps=(
+            _DIFF,
+            Suggestion(command="{again} -m 'WHAT TO FIX'", does="go on, with a message to the agent"),
+        ),
         otherwise=(_LOG,),
     ),
-    "install_tool": Action(
+    "install_tool": ActionTemplate(
         means="A program is missing, or rejects how it is called.",
         steps=(
-            Step(command="holdfast agent probe {agent}", does="see what is missing"),
+            Suggestion(command="holdfast agent probe {agent}", does="see what is missing"),
             _THEN_GO_ON,
         ),
     ),
-    "fix_setup": Action(
+    "fix_setup": ActionTemplate(
         means="Something that the stage needs is missing or wrong.",
-        steps=(Step(command="holdfast show {task}", does="see what is wrong"), _THEN_GO_ON),
+        steps=(Suggestion(command="holdfast show {task}", does="see what is wrong"), _THEN_GO_ON),
     ),
-    "split_task": Action(
+    "split_task": ActionTemplate(
         means="The prompt is too large for the model, even with the digest.",
         steps=(
-            Step(command="holdfast show {task}", does="see which stage it is"),
-            Step(command="{again}", does="go on, once the task is smaller"),
+            Suggestion(command="holdfast show {task}", does="see which stage it is"),
+            Suggestion(command="{again}", does="go on, once the task is smaller"),
         ),
     ),
-    "read_log": Action(
-        means="The cause is not known.", steps=(_LOG, Step(command="{again}", does="try again"))
+    "read_log": ActionTemplate(
+        means="The cause is not known.", steps=(_LOG, Suggestion(command="{again}", does="try again"))
     ),
 }
 
 #: For a task without a runner, in a home in which nothing starts another.
-START_KEEPER = Step(command="holdfast up", does="start a keeper, which starts another runner")
+START_KEEPER = Suggestion(command="holdfast up", does="start a keeper, which starts another runner")
 
 
 class TaskFacts(Record):
@@ -229,7 +237,7 @@ def for_task(facts: TaskFacts) -> NextAction:
         case Status.FAILED | Status.TIMEOUT:
             return _failed(facts)
         case Status.ABANDONED if facts.is_past_deadline or not facts.remedy:
-            longer = Step(command=f"{_again(facts)} --deadline 10h", does="go on, with more time")
+            longer = Suggestion(command=f"{_again(facts)} --deadline 10h", does="go on, with more time")
             action = _filled("raise_time", facts, facts.reason or "its deadline is over")
             return action.evolve(steps=(longer,))
         case Status.ABANDONED:
@@ -241,7 +249,7 @@ def for_task(facts: TaskFacts) -> NextAction:
         case Status.WAITING:
             why = f"it goes on at {facts.wake_at}" if facts.wake_at else facts.reason
             action = _filled("wait", facts, why)
-            now = Step(command=f"holdfast resume {facts.task_id}", does="go on now")
+            now = Suggestion(command=f"holdfast resume {facts.task_id}", does="go on now")
             return _running(action.evolve(otherwise=_fill((now, _GIVE_UP), facts)), facts)
         case _:
             return _running(_filled("wait", facts, f"it is {facts.status}"), facts)
@@ -328,7 +336,7 @@ def question_in(reason: str, asked_by: str) -> str:
     return "" if asked_by != "agent" and reason.startswith(INTERRUPTED_BY) else reason
 
 
-def hint(steps: Iterable[Step]) -> str:
+def hint(steps: Iterable[Suggestion]) -> str:
     """Steps as a sentence: `'holdfast resume t1' to go on, 'holdfast stop t1' to give it up`."""
     return ", ".join(step.as_hint() for step in steps)
 
@@ -347,7 +355,7 @@ def _completed(facts: TaskFacts) -> NextAction:
     if not facts.has_changes:
         return _filled("none", facts, "it is completed")
     name = "apply" if facts.workspace == "worktree" else "read_diff"
-    return _filled(name, facts, "it is completed and changed files")
+    return _filled(name, facts, "it completed and changed files")
 
 
 def _interrupted(facts: TaskFacts) -> NextAction:
@@ -389,12 +397,12 @@ def need(action: str) -> str:
 
 def _queued(facts: TaskFacts) -> NextAction:
     task_id = facts.task_id
-    remove = Step(command=f"holdfast queue rm {task_id}", does="give it up")
+    remove = Suggestion(command=f"holdfast queue rm {task_id}", does="give it up")
     if facts.queue_state in ("held", "poison"):
-        anyway = Step(command=f"holdfast queue retry {task_id}", does="run it anyway")
+        anyway = Suggestion(command=f"holdfast queue retry {task_id}", does="run it anyway")
         why = f"it is {facts.queue_state} in the queue"
         return NextAction(name="retry", why=why, steps=(anyway,), otherwise=(remove,))
-    look = Step(command=f"holdfast queue show {task_id}", does="see what it waits for")
+    look = Suggestion(command=f"holdfast queue show {task_id}", does="see what it waits for")
     return _filled("wait", facts, "it is queued").evolve(otherwise=(look, remove))
 
 
@@ -421,7 +429,7 @@ def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
         # Some adapters describe the login in a sentence; only a plain command is offered as one.
         how = f": {facts.login}" if facts.login else ""
         why = f"{why} (log in first{how})"
-        steps = (Step(command="{again}", does=f"go on, once you are logged in{how}"),)
+        steps = (Suggestion(command="{again}", does=f"go on, once you are logged in{how}"),)
     if name == "install_tool" and facts.agent in ("", "command"):
         steps = (_LOG, *steps[1:])
     if not otherwise and facts.status == Status.INTERRUPTED:
@@ -436,7 +444,7 @@ def _is_plain_command(text: str) -> bool:
     return all(word and all(char.isalnum() or char in "_./-" for char in word) for word in words)
 
 
-def _fill(steps: tuple[Step, ...], facts: TaskFacts) -> tuple[Step, ...]:
+def _fill(steps: tuple[Suggestion, ...], facts: TaskFacts) -> tuple[Suggestion, ...]:
     words = {
         "{task}": facts.task_id,
         "{agent}": facts.agent,

@@ -94,7 +94,7 @@ def denied_stages(task: Task) -> list[tuple[StageSpec, str]]:
 
 
 def denied_readers(task: Task) -> list[str]:
-    """The stages that only read and had tools refused: worth a word, and no more."""
+    """The stages that only read and had tools refused: the summary only mentions them."""
     return [stage.name for stage, _ in denied_stages(task) if is_read_only(task.spec, stage)]
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Verb(Record):
+class RequestRules(Record):
     """What holds for every request with this verb."""
 
     #: The task runs afterwards.
@@ -23,22 +23,22 @@ class Verb(Record):
 
 
 REQUESTS = {
-    "start": Verb(),
-    "stop": Verb(waits_for_handback=True, for_persons=True),
-    "interrupt": Verb(),
-    "resume": Verb(lets_run=True, answers=True, waits_for_handback=True, for_persons=True),
-    "retry": Verb(lets_run=True, answers=True),
-    "approve": Verb(lets_run=True, answers=True, waits_for_handback=True, for_persons=True),
-    "reject": Verb(waits_for_handback=True, for_persons=True),
-    "done": Verb(for_persons=True),
-    "applied": Verb(),
-    "takeover": Verb(lets_run=True, waits_for_handback=True, for_persons=True),
-    "handback": Verb(lets_run=True, for_persons=True),
+    "start": RequestRules(),
+    "stop": RequestRules(waits_for_handback=True, for_persons=True),
+    "interrupt": RequestRules(),
+    "resume": RequestRules(lets_run=True, answers=True, waits_for_handback=True, for_persons=True),
+    "retry": RequestRules(lets_run=True, answers=True),
+    "approve": RequestRules(lets_run=True, answers=True, waits_for_handback=True, for_persons=True),
+    "reject": RequestRules(waits_for_handback=True, for_persons=True),
+    "done": RequestRules(for_persons=True),
+    "applied": RequestRules(),
+    "takeover": RequestRules(lets_run=True, waits_for_handback=True, for_persons=True),
+    "handback": RequestRules(lets_run=True, for_persons=True),
 }
-_UNKNOWN = Verb()
+_UNKNOWN = RequestRules()
 
 
-def rules(verb: str) -> Verb:
+def rules(verb: str) -> RequestRules:
     """The row of a verb; for one that does not exist, a row that allows nothing."""
     return REQUESTS.get(verb, _UNKNOWN)
 

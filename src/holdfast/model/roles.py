@@ -155,12 +155,12 @@ ROLES: dict[str, Role] = {
     "plan_review": Role(about="Reviews the plans.", purpose="review", reads=ALL),
     "plan_consolidate": Role(about="Merges the earlier plans into one.", purpose="plan", reads=ALL),
 }
-#: A role that holdfast does not know: nothing is checked or attached because of it.
+#: The role of a plain run: nothing is checked or attached because of it.
 _UNKNOWN = Role(about="", purpose="impl")
 
 
 def get(name: str) -> Role:
-    """The row of a role; an empty row if the table has none (a plain run, a role of a plug-in)."""
+    """The row of a role; an empty row if the table has none, as for a plain run."""
     return ROLES.get(name, _UNKNOWN)
 
 

@@ -101,6 +101,8 @@ class PipelineSpec(Record):
     acceptance_clean: bool = True
     #: The worst severity of a finding with which a review passes its gate; empty: findings fail nothing.
     max_severity: str = ""
+    #: Checks of other packages that every stage must pass.
+    checks: tuple[str, ...] = ()
     #: The gate after the last stage: a pull request whose checks must pass, as `draft` or `ready`; empty: no
     #: such gate.
     ci: str = ""

@@ -30,15 +30,15 @@ class StageState:
         self.workspace: ev.WorkspacePrepared | None = None
         #: Result of the repository's checks before the work.
         self.pre_work: ev.PreWorkChecked | None = None
-        #: Number of the successful attempt that the gate judges; 0 if none.
-        self.accepted = 0
+        #: Number of the successful attempt that the gate judges; 0 if there is none.
+        self.gate_attempt = 0
         self.gate: ev.GateJudged | None = None
         #: The repair that its next attempt is for; until its gate passes.
         self.repair: ev.RepairPlanned | None = None
         #: What its attempts of this run left running.
         self.leftovers: tuple[ev.LeftoversFound, ...] = ()
         #: Chores that failed in a row.
-        self.chores_in_vain = 0
+        self.failed_chores_in_a_row = 0
         self.is_approved = False
 
     @property
@@ -51,7 +51,9 @@ class StageState:
     @property
     def awaits_gate(self) -> bool:
         """Whether the gate has yet to judge the last attempt."""
-        return self.attempt is not None and self.accepted == self.attempt.number and self.gate_result is None
+        return (
+            self.attempt is not None and self.gate_attempt == self.attempt.number and self.gate_result is None
+        )
 
     def begin_again(self, *, afresh: bool, was_done: bool) -> None:
         """Reset the stage for a retry.
@@ -65,6 +67,6 @@ class StageState:
         if was_done:
             self.workspace = None
         self.pre_work = None
-        self.accepted = self.chores_in_vain = 0
+        self.gate_attempt = self.failed_chores_in_a_row = 0
         self.gate = self.repair = None
         self.overflows = self.lost_in_a_row = 0

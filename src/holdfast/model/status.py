@@ -96,7 +96,8 @@ class Cause(Names):
     BUDGET = "budget"
     TIMEOUT = "timeout"
     OUTPUT = "output"
-    #: An acceptance command could not start, before the work neither: something is missing on this machine.
+    #: An acceptance command could not start, and could not before the work either: this machine lacks
+    #: something.
     SETUP = "setup"
 
 
@@ -134,6 +135,11 @@ def uses_slot(manifest: dict[str, Any]) -> bool:
         return bool(wake_at) and clock.parse_iso(wake_at) - clock.parse_iso(since or "") < LONG_WAIT_S
     except ValueError:
         return False
+
+
+def newest_at(row: dict[str, Any]) -> str:
+    """By what tasks are sorted, the newest first: the end of one that has ended, otherwise its creation."""
+    return (row["status"] in ENDS and row.get("finished_at")) or row.get("started_at") or ""
 
 
 def needs_look(manifest: dict[str, Any]) -> bool:

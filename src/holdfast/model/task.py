@@ -11,6 +11,7 @@ from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.stage_state import StageState
 from holdfast.model.state import Answer, Ended, Interrupted, State, Waiting
 from holdfast.model.status import ENDS, Status
+from holdfast.model.task_parts import Spending, Takeover
 from holdfast.model.usage import Usage
 from holdfast.model.usage import budget_reached as budget_reached_by
 from holdfast.model.usage import over_budget as over_budget_by
@@ -24,83 +25,83 @@ class Task:
     """The state of one task, and queries on it."""
 
     def __init__(self) -> None:
+        # ── what was asked for ──
         self.spec: TaskSpec = None  # pyright: ignore[reportAttributeAccessIssue]  # set by the first event
+        self.created_at = ""
+        #: What people changed of its spec, in order, and the run that began with the last change.
+        self.amended: tuple[dict[str, Any], ...] = ()
+        self.amended_in = 0
+        #: The permission profile that a `retry` set.
+        self.permissions: str | None = None
+        #: Commands from the brief, in addition to those of the manifest.
+        self.script: str | None = None
+        #: The digest of env.json; empty if it was not recorded.
+        self.env_sha256 = ""
+
+        # ── its state ──
         self.state = State(status=Status.QUEUED)
         #: Why it is in this state, and since when.
         self.reason = ""
         #: The `Cause` of its last move, if it has one.
         self.cause = ""
         self.moved_at = ""
-        self.created_at = ""
+        #: Its number among the tasks that the keeper started; 0 for a task that was not queued.
+        self.iteration = 0
         #: When a task that waited in the queue was started; null if it never waited.
         self.begun_at: str | None = None
-        #: A person's answer, for the next attempt.
-        self.answer: str | None = None
-        #: Interrupts that a person ended, the last one last.
-        self.answers: list[Answer] = []
-        #: Those that no attempt has got yet.
-        self.new_answers: list[Answer] = []
+
+        # ── its run, and the time it took ──
+        self.run = 1
         #: When its run began to work; null while that waits in the queue.
         self.run_started_at: str | None = None
         #: How long it has waited in this run: for people; and for limits, before retries, and in the queue
         #: after its start.
         self.asked_s = 0.0
         self.waited_s = 0.0
-        self.run = 1
         self.deadline_s: float | None = None
-        #: The permission profile that a `retry` set.
-        self.permissions: str | None = None
-        #: How its work was last applied to the project; null if it was not, or there is newer work.
-        self.applied: ev.WorkApplied | None = None
-        #: The last takeover of a session by a person: when it began, how and when it ended (null: not yet).
-        self.takeover: ev.TakeoverStarted | None = None
-        self.takeover_count = 0
-        self.takeover_at = ""
-        self.takeover_ended: ev.TakeoverEnded | None = None
-        self.takeover_ended_at = ""
-        #: The same end, as long as the agent was not told.
-        self.handback: ev.TakeoverEnded | None = None
-        #: What people changed of its spec, in order, and the run that began with the last change.
-        self.amended: tuple[dict[str, Any], ...] = ()
-        self.amended_in = 0
+        self.active_s = 0.0
+        #: Wall time up to which attempts are counted in `active_s`.
+        self.counted_until = 0.0
+
+        # ── its stages ──
+        self.stage_states: dict[str, StageState] = {}
         self.stages_done: dict[str, int] = {}
         #: Best of N: candidates that do not go on, and the one that was chosen.
         self.eliminated: dict[str, ev.CandidateEliminated] = {}
         self.chosen: ev.CandidateChosen | None = None
-        self.stage_states: dict[str, StageState] = {}
+
+        # ── its executions ──
         #: The current attempts: one, or one per stage of a parallel group.
         self.current: list[Attempt] = []
         #: The chore that runs, or has ended and whose result is not journalled.
         self.chore: Chore | None = None
-        #: The highest number of an execution; attempts and chores share the numbers.
+        #: The highest number of an execution; attempts, chores and takeovers share the numbers.
         self.last_number = 0
         self.attempt_count = 0
         self.chore_count = 0
+        self.takeover_count = 0
         self.voids_in_a_row = 0
+
+        # ── what agents report ──
+        self.messages = 0
+        self.tool_calls = 0
+        #: The current session's to-do list, and when it was reported.
+        self.progress: ev.AgentProgress | None = None
+        self.progress_at = ""
+
+        # ── what it used ──
+        self.spending = Spending()
         #: Paid agent calls, failed ones included. Counted before the call.
         self.paid_calls = 0
         #: Those before the last `retry`.
         self.paid_before_run = 0
         #: How often a person resumed it after it used up its paid calls; each time grants the budget again.
         self.grants = 0
-        #: The last look at the checks of its pull request, of the work as it is now.
-        self.ci: ev.CiLooked | None = None
-        #: When the first of these looks was, and whether the task has waited since the last one.
-        self.ci_since = ""
-        self.ci_waited = False
+
+        # ── failures and retries ──
         #: Failures by signature: count, class, first_seen, last_seen.
         self.signatures: dict[str, dict[str, Any]] = {}
         self.last_failure: ev.FailureTriaged | None = None
-        #: Repairs in this run, by the stage whose gate refused the work.
-        self.repairs: dict[str, int] = {}
-        #: All repairs of this run, and when each was planned.
-        self.repair_log: list[tuple[str, ev.RepairPlanned]] = []
-        #: The repair that is journalled, while the move that follows it is not.
-        self.repairing: ev.RepairPlanned | None = None
-        #: Its number among the tasks that the keeper started; 0 for a task that was not queued.
-        self.iteration = 0
-        #: Commands from the brief, in addition to those of the manifest.
-        self.script: str | None = None
         #: Failures in a row, and all of them.
         self.failures_in_a_row = 0
         self.total_retries = 0
@@ -109,32 +110,45 @@ class Task:
         #: The attempt whose failure is already counted, so that a restart does not count it twice.
         self.planned_for = 0
         self.planned_delay_s = 0.0
-        self.active_s = 0.0
-        #: Wall time up to which attempts are counted in `active_s`.
-        self.counted_until = 0.0
-        #: Usage and turns before the last `retry`.
-        self.usage_before_run, self.turns_before_run = Usage(), 0
-        #: Usage of ended attempts; `total_usage` includes open ones.
-        self.usage = Usage()
-        #: Usage of each session at the end of its last attempt, for programs that report usage per session.
-        self.session_usage: dict[str, Usage] = {}
-        #: Ended attempts and takeovers whose cost was not reported, and their sessions.
-        self.unpriced: dict[int, str | None] = {}
-        #: Takeovers whose tokens were not reported, and their sessions.
-        self.uncounted: dict[int, str | None] = {}
-        self.messages = 0
-        self.tool_calls = 0
-        #: The current session's to-do list, and when it was reported.
-        self.progress: ev.AgentProgress | None = None
-        self.progress_at = ""
+
+        # ── repairs ──
+        #: Repairs in this run, by the stage whose gate refused the work.
+        self.repairs: dict[str, int] = {}
+        #: All repairs of this run, and when each was planned.
+        self.repair_log: list[tuple[str, ev.RepairPlanned]] = []
+        #: The repair that is journalled, while the move that follows it is not.
+        self.repairing: ev.RepairPlanned | None = None
+
+        # ── what became of its work ──
+        #: How its work was last applied to the project; null if it was not, or there is newer work.
+        self.applied: ev.WorkApplied | None = None
+        #: The last look at the checks of its pull request, of the work as it is now.
+        self.ci: ev.CiLooked | None = None
+        #: When the first of these looks was, and whether the task has waited since the last one.
+        self.ci_since = ""
+        self.ci_waited = False
+
+        # ── people ──
         #: How often it was interrupted; the number of the last interrupt.
         self.interrupts = 0
+        #: A person's answer, for the next attempt.
+        self.answer: str | None = None
+        #: Interrupts that a person ended, the last one last.
+        self.answers: list[Answer] = []
+        #: Those that no attempt has got yet.
+        self.new_answers: list[Answer] = []
+        #: The requests that were applied or refused, by id.
         self.requests: dict[str, ev.RequestApplied | ev.RequestRefused | None] = {}
-        self.runner_crashes = 0
+        #: The last takeover of a session by a person.
+        self.takeover: Takeover | None = None
+        #: How it ended, as long as the agent was not told.
+        self.handback: ev.TakeoverEnded | None = None
+
+        # ── its runner and its journal ──
         self.runner: ev.RunnerStarted | None = None
         self.runner_started_at = ""
-        #: The digest of env.json; empty if it was not recorded.
-        self.env_sha256 = ""
+        #: Quick deaths in a row without progress (`fold.QUICK_DEATH_S`).
+        self.runner_crashes = 0
         #: The boot in which the last runner sealed the journal.
         self.sealed_in = ""
         #: Why the journal is not trusted; a person has yet to be asked.
@@ -166,7 +180,8 @@ class Task:
     @property
     def open_takeover(self) -> ev.TakeoverStarted | None:
         """The takeover whose end is not journalled."""
-        return self.takeover if self.takeover_ended is None else None
+        takeover = self.takeover
+        return takeover.started if takeover is not None and takeover.ended is None else None
 
     @property
     def waiting(self) -> Waiting | None:
@@ -180,7 +195,7 @@ class Task:
 
     @property
     def is_past_work(self) -> bool:
-        """Whether a task that is completing has no gate and no stage left."""
+        """For a task that is completing: whether only its last files are left, as a plain run has no gate."""
         return self.chore is None and self.spec.pipeline is None and self.spec.quality is None
 
     @property
@@ -365,7 +380,7 @@ class Task:
     @property
     def total_usage(self) -> Usage:
         """All usage so far, open attempts included."""
-        total = self.usage
+        total = self.spending.usage
         for attempt in self.current:
             if attempt.is_open:
                 total = total.plus(self.used_by(attempt))
@@ -374,17 +389,17 @@ class Task:
     @property
     def run_usage(self) -> Usage:
         """Usage since the last `retry`, or since a person resumed it at a budget."""
-        return self.total_usage.minus(self.usage_before_run)
+        return self.total_usage.minus(self.spending.usage_before_run)
 
     @property
     def run_turns(self) -> int:
         """Turns since the last `retry`."""
-        return self.turns - self.turns_before_run
+        return self.turns - self.spending.turns_before_run
 
     def used_by(self, attempt: Attempt) -> Usage:
         """What an attempt used, without what its session had used before."""
         if attempt.usage_is_of_session:
-            return attempt.usage.minus(self.session_usage.get(attempt.session_id or "", Usage()))
+            return attempt.usage.minus(self.spending.of_sessions.get(attempt.session_id or "", Usage()))
         return attempt.usage
 
     def uncounted_s(self, execution: Execution, lived_s: float) -> float:

@@ -30,6 +30,7 @@ _SHOWN = {
     "killed": (2, "stop_sign"),
     "waiting": (2, "hourglass"),
     "queue_empty": (2, "zzz"),
+    "budget_spent": (4, "moneybag"),
 }
 _OTHER = (3, "bell")
 #: A server takes messages of 4096 bytes, and 8192 bytes of JSON.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 
+from holdfast import plugins
 from holdfast.config import notices
 from holdfast.errors import UsageError
 
@@ -27,11 +28,8 @@ def notifier(name: str) -> Notifier:
     module = BUILT_IN.get(name)
     if module is not None:
         return importlib.import_module(module).notify
-    if notices.is_plugin(name):
-        from importlib.metadata import entry_points
-
-        for entry in entry_points(group=notices.ENTRY_POINTS, name=name):
-            return entry.load()
+    for entry in plugins.find(plugins.NOTIFIERS, name):
+        return entry.load()
     raise UsageError(
         f"no notifier {name!r}", hint=f"built-in notifiers: {', '.join(BUILT_IN)}; others come as plug-ins"
     )

@@ -7,8 +7,8 @@ its interrupt, the stage, the rule. A button sends
 
 The signature covers these and the content of the record, with a key that no agent in a sandbox can read. So
 neither a message nor a changed record can make a button answer another question. A reply is used by creating
-`<notice>.taken`, durably, with the id of the request that follows. Whoever is killed after that is followed
-by one that sends the same request again, and a runner applies an id once.
+`<notice>.taken`, durably, with the id of the request that follows. If the process is killed after that,
+its successor sends the same request again, and a runner applies an id once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from holdfast.config import notices
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
-from holdfast.store import atomic, trust
+from holdfast.notify import reply_key
+from holdfast.store import atomic
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -66,7 +67,7 @@ class Taken(Record):
 
 
 def topic(key: bytes) -> str:
-    """The topic of a home's replies. Who does not have the key cannot guess it."""
+    """The topic of a home's replies. It cannot be guessed without the key."""
     return "holdfast-" + hmac.new(key, b"holdfast.reply-topic/1", hashlib.sha256).hexdigest()[:32]
 
 
@@ -213,8 +214,8 @@ def forget(home: Home, notice: str) -> None:
 
 
 def note_failure(home: Home, server: str, error: str) -> None:
-    """Why replies on a server cannot be read, for `status`; nothing if they can. It helps people only: that
-    it cannot be written stops nobody."""
+    """Why replies on a server cannot be read, for `status`; nothing if they can. It is only
+    shown: an error while writing it is ignored."""
     if not _is_directory(home):
         return
     path = home.replies_failure(hashlib.sha256(server.encode()).hexdigest()[:16])
@@ -246,4 +247,4 @@ def failing(home: Home) -> dict[str, str]:
 
 def key(home: Home, *, create: bool = False) -> bytes | None:
     """The key of a home. Raises NotPossible, StorageError."""
-    return trust.reply_key(home.path, create=create)
+    return reply_key.read(home.path, create=create)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 #: How often records are checked, and whether the keeper lives.
 _TICK_S = 1.0
-#: What is ignored is counted for a moment, and told at most this often.
+#: What is ignored is counted for a moment, and logged at most this often.
 _COUNT_S, _TELL_S = 2.0, 60.0
-#: So many ignored messages at once, then so many per second: a flood costs little, and loses nothing.
+#: Ignored messages at once, then per second: a flood costs little, and nothing is lost.
 _FREE, _PER_S = 200, 500.0
 #: A reply is shorter.
 _REPLY_CHARS = 1000
-#: A clock of a server may be wrong by so much; only what is counted depends on it.
+#: A clock of a server may be wrong by this much; only what is counted depends on it.
 _SKEW_S = 300.0
 
 
@@ -102,7 +102,7 @@ class Listener:
         return 0
 
     def _connected(self, error: str) -> None:
-        """There is a connection, or there is none because of an error."""
+        """Log a new connection, or the error that prevents one."""
         if error or self._has_failed:
             log(f"replies: {error or 'connected again'}")
         self._has_failed = bool(error)

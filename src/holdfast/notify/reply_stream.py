@@ -1,4 +1,4 @@
-"""The lines of a reply topic: read by a thread, with reconnects. Nobody may be trusted who writes there."""
+"""The lines of a reply topic: read by a thread, with reconnects. Anyone can write them: none is trusted."""
 
 from __future__ import annotations
 

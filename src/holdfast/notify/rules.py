@@ -66,6 +66,8 @@ def message(event: dict[str, Any]) -> str:
         return f"holdfast: the queue is stopped{why}"
     if event["event"] == "test":
         return f"holdfast: this is a test{why}"
+    if event["event"] == "budget_spent":
+        return f"holdfast: {event.get('reason') or 'the budget of the day is spent'}"
     if event["event"] == "queue_empty":
         return f"holdfast: the queue is empty{why}"
     if event["event"] == "interrupted" and event.get("cause") == Cause.DOWN:

@@ -1,6 +1,6 @@
 """Who is asking: a person (or their script), or an agent inside an attempt.
 
-The processes above this one tell it: the recorder of an attempt has the attempt's lock open, the runner that
+The parents of this process show it: the recorder of an attempt has the attempt's lock open, the runner that
 of its task, and both adopt what an agent detaches. Any process can copy or empty an environment, so it
 proves nothing. (What an agent of the same user can still do is in docs/security.md.)
 """
@@ -11,17 +11,17 @@ import os
 
 from holdfast.errors import ForPersons, HoldfastError
 from holdfast.model.record import Record
-from holdfast.model.request import REQUESTS
+from holdfast.model.request import REQUESTS, rules
 from holdfast.packet import load
-from holdfast.store import audit, process
+from holdfast.store import admitted, audit, process
 from holdfast.store.layout import Home, Packet, is_our_lock
 
 #: What an agent may not ask of its own task, or of one that started it: a person decides.
-FOR_PERSONS = frozenset(verb for verb, rules in REQUESTS.items() if rules.for_persons)
+FOR_PERSONS = frozenset(verb for verb, row in REQUESTS.items() if row.for_persons)
 #: What an agent may do only with tasks that it started: it removes work, changes the user's files, or brings
 #: another environment.
 FOR_STARTERS = frozenset({"rm", "apply", "pr", "retry"})
-#: Stop at this depth of parents. Deep enough that no agent hides itself behind so many processes.
+#: Stop at this depth of parents. No agent can hide behind that many processes.
 _DEEPEST = 100_000
 
 
@@ -61,6 +61,9 @@ def check(asker: Asker, packet: Packet, verb: str) -> None:
     if not which and verb in FOR_STARTERS and _is_same(own.home.path, packet.home.path):
         is_started = any(_is_same(task.path, own.path) for task in _lineage(packet))
         which = "" if is_started else "a task that it did not start"
+    if not which and rules(verb).lets_run and not admitted.is_admitted(packet):
+        # A person who names it adopts it. An agent may have written it.
+        which = "a packet that no command of this home created"
     if which:
         raise ForPersons(
             f"cannot {verb} {packet.task_id}: an agent may not {verb} {which}",

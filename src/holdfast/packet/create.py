@@ -40,6 +40,7 @@ def create(
     inputs: str | None = None,
     manifest_yaml: bytes | None = None,
     files: dict[str, bytes] | None = None,
+    by: str | None = None,
 ) -> Packet:
     """Create a packet, durably, in the given state.
 
@@ -47,6 +48,7 @@ def create(
 
     For a written packet, `inputs` is the directory to copy (UsageError for files that cannot be copied), and
     `manifest_yaml` its text. `files` are further files: path in the packet → content.
+    `by` is who creates it, for the audit; by default, the user.
     """
     ids.check_task_id(spec.task_id)
     process.require_proc()
@@ -95,7 +97,7 @@ def create(
     except HoldfastError:
         remove_tree(staged.path)
         raise
-    _audit_creation(home, spec, status)
+    _audit_creation(home, spec, status, by or audit.whoami())
     return target
 
 
@@ -103,7 +105,7 @@ def _take_turn(home: Home) -> int:
     """A descriptor to close: until then, no other command creates a packet, so that of two that create the
     same id, the second finds the packet of the first, and leaves its seals alone.
 
-    Not for ever: an agent can take this lock, and the rename decides without it, too.
+    It gives up after a moment: an agent can hold this lock, and the rename decides in any case.
     """
     folder = os.open(home.tasks, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     ends_mono = clock.mono() + _TURN_S
@@ -122,9 +124,9 @@ def _is_turn(folder: int) -> bool:
     return True
 
 
-def _audit_creation(home: Home, spec: TaskSpec, status: Status) -> None:
+def _audit_creation(home: Home, spec: TaskSpec, status: Status, by: str) -> None:
     """Add a line to the audit, with a warning if permission prompts are bypassed."""
-    entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": audit.whoami()}
+    entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": by}
     entry |= {"new": status, "agent": spec.agent, "project_dir": spec.project_dir}
     if permissions.FULL in (permissions.of_stage(spec, stage) for stage in spec.stages):
         entry |= {"level": "warn", "reason": "permission prompts bypassed (--permissions full)"}

@@ -10,8 +10,7 @@ import os
 import signal
 
 from holdfast import clock
-from holdfast.store import audit, process
-from holdfast.store import lock as locks
+from holdfast.store import audit, lock_holders, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,10 +46,10 @@ class Patience:
 
 def kill_runner(packet: Packet) -> None:
     """Kill the process that holds the lock of a task's runner."""
-    for pid in locks.holders(packet.runner_lock):
+    for pid in lock_holders.holders(packet.runner_lock):
         found = process.identify(pid)
         # Asked again: the pid may have another owner by now.
-        if found is None or pid == os.getppid() or not locks.holds(packet.runner_lock, pid):
+        if found is None or pid == os.getppid() or not lock_holders.holds(packet.runner_lock, pid):
             continue
         if process.send(found, signal.SIGKILL):
             entry = {"operation": "runner.killed", "task_id": packet.task_id, "by": audit.whoami()}

@@ -67,8 +67,8 @@ def _only(text: str, names: list[str]) -> str | None:
 
 
 def archived_ids(home: Home) -> list[str]:
-    """Ids of the archived tasks, sorted. What is no directory, or a link to one, is no archive: `prune` would
-    remove what is there."""
+    """Ids of the archived tasks, sorted. Empty if the archive is a link: `prune` would remove what is in its
+    target."""
     return _packets_in(home.archive) if no_links.is_directory(home.archive) else []
 
 
@@ -143,8 +143,8 @@ def attempt_names(packet: Packet) -> list[str]:
 
 
 def numbered_attempts(packet: Packet) -> list[tuple[str, int | None]]:
-    """The same, each with its number for people: chores and takeovers have a directory, but do not count.
-    None for a chore."""
+    """The same, each with its number as shown to users. Chores and takeovers have a directory, but do not
+    count: None for a chore."""
     try:
         names = os.listdir(packet.attempts)
     except OSError:

@@ -1,10 +1,11 @@
-"""Who has a task's session now. The manifest says who took it over; a lock, whether they still have it."""
+"""Which person has a task's session. The manifest names them; a lock shows whether they still have it."""
 
 from __future__ import annotations
 
 import os
 
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def holder(packet: Packet, manifest: dict[str, Any]) -> str | None:
     lock = _lock(packet, manifest)
     if lock is None or not locks.is_held(lock):
         return None
-    owner, by = locks.owner(lock), manifest["takeover"].get("by") or "a person"
+    owner, by = lock_owner.owner(lock), manifest["takeover"].get("by") or "a person"
     return f"{by} (process {owner.pid})" if owner is not None else str(by)
 
 

@@ -60,7 +60,7 @@ class Capacity(Record):
     memory_mb: int | None = None
 
 
-class Summary(Record):
+class QueueSummary(Record):
     """What a dispatcher needs before each claim; the cost must not grow with the queue."""
 
     #: Number of items.
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
             """All items, or one of them, in the order in which they would be claimed."""
             ...
 
-        def summary(self, now: float) -> Summary:
+        def summary(self, now: float) -> QueueSummary:
             """A summary."""
             ...
 
@@ -176,9 +176,9 @@ if TYPE_CHECKING:
         """
 
 
-def requeue_lost(engine: Claims, stands: Callable[[Item], bool]) -> list[Item]:
+def requeue_lost(engine: Claims, is_valid: Callable[[Item], bool]) -> list[Item]:
     """Release the claims that are no longer valid. Ended tasks are not requeued."""
-    lost = [item for item in engine.claims() if not stands(item)]
+    lost = [item for item in engine.claims() if not is_valid(item)]
     return [item for item in lost if engine.release(item.task_id, owner=item.claimed_by, lost=True)]
 
 

@@ -12,7 +12,7 @@ from holdfast import clock
 from holdfast.queue import rows, user_changes
 from holdfast.queue.claim_owner import EXTERNAL, is_external
 from holdfast.queue.database import Database
-from holdfast.queue.engine import ALL, POISON_AFTER, Capacity, Item, Summary
+from holdfast.queue.engine import ALL, POISON_AFTER, Capacity, Item, QueueSummary
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -236,13 +236,13 @@ class LocalQueue:
         query = f"{rows.SELECT} WHERE line = 1 {rows.ORDER}"
         return self._read(lambda: [rows.item(row, ()) for row in self._execute(query).fetchall()])
 
-    def summary(self, now: float) -> Summary:
+    def summary(self, now: float) -> QueueSummary:
         """See Engine."""
 
-        def act() -> Summary:
+        def act() -> QueueSummary:
             agents = self._execute("SELECT DISTINCT agent FROM items WHERE state = 'queued' ORDER BY agent")
             due = "SELECT min(not_before_s) FROM items WHERE state = 'queued' AND not_before_s > ?"
-            return Summary(
+            return QueueSummary(
                 count=self._execute("SELECT count(*) FROM items").fetchone()[0],
                 agents=tuple(row[0] for row in agents.fetchall()),
                 due_at=self._execute(due, now).fetchone()[0],

@@ -62,6 +62,8 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
     Raises UnusableFile, sqlite3.OperationalError.
     """
     index_tables.put_aside_non_files(path)
+    if not index_tables.has_room(path):
+        raise sqlite3.OperationalError("the disk is full")
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -124,18 +126,19 @@ def _is_file(path: str) -> bool:
 def _readable(path: str) -> sqlite3.Connection:
     """Open the database read-only.
 
-    With a writer, SQLite's shared files exist; without one, the file is immutable.
+    With a writer, SQLite's shared files exist; without one, or on a full disk, the file is immutable.
     """
     from urllib.parse import quote
 
-    for options in ("mode=ro", "mode=ro&immutable=1"):
+    alone = "mode=ro&immutable=1"
+    for options in ("mode=ro", alone) if index_tables.has_room(path) else (alone,):
         connection = sqlite3.connect(f"file:{quote(path)}?{options}", timeout=BUSY_S, uri=True)
         try:
             connection.execute("SELECT count(*) FROM paused").fetchone()
             return connection
         except sqlite3.OperationalError as error:
             connection.close()
-            if "immutable" in options:
+            if options == alone:
                 raise
             if "no such" in str(error):
                 raise UnusableFile(str(error)) from error

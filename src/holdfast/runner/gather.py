@@ -37,7 +37,7 @@ class Gatherer:
         context, task = self._context, self._context.ledger.task
         request = self._requests.next(ready)
         if request is not None:
-            return Facts(memory=context.memory, request=request)
+            return Facts(remembered=context.remembered, request=request)
         if task.open_executions:
             return self._of_executions(ready)
         context.reap_recorders()
@@ -53,14 +53,14 @@ class Gatherer:
             case _:
                 found["is_closed"] = task.has_ended and os.path.exists(context.ledger.packet.task_done)
         if task.chore is not None:
-            from holdfast.runner.stage import chores  # only tasks with chores pay for the import
+            from holdfast.runner.stage import chore_results  # only tasks with chores pay for the import
 
-            found["chore_result"] = chores.read_result(context.ledger, task.chore)
+            found["chore_result"] = chore_results.read_result(context.ledger, task.chore)
         interrupt_file = self._interrupt_file()
         if interrupt_file is not None and task.spec.pipeline is not None:
             found["file_asks_approval"] = interrupt_files.asked_approval(context.ledger.packet)
         return Facts(
-            memory=context.memory,
+            remembered=context.remembered,
             redaction_problem=context.ledger.redact.problem,
             is_admitted=self._is_admitted(),
             interrupt_file=interrupt_file,
@@ -69,16 +69,16 @@ class Gatherer:
         )
 
     def _is_admitted(self) -> bool:
-        """Asked until it is so: a person may adopt the packet meanwhile."""
+        """Checked until it is true: a person may adopt the packet in the meantime."""
         self._was_admitted = self._was_admitted or admitted.is_admitted(self._context.ledger.packet)
         return self._was_admitted
 
     def _of_executions(self, ready: set[str]) -> Facts:
         context = self._context
         executions = context.observers.observe(ready)
-        heartbeat_in_s = context.memory.heartbeat_mono + self._interval_s - clock.mono()
+        heartbeat_in_s = context.remembered.heartbeat_mono + self._interval_s - clock.mono()
         return Facts(
-            memory=context.memory,
+            remembered=context.remembered,
             executions=executions,
             redaction_problem=context.ledger.redact.problem,
             is_admitted=self._is_admitted(),

@@ -22,7 +22,7 @@ _PROFILE = (
 )
 
 
-class Problem(Record):
+class SandboxProblem(Record):
     """Why there is no sandbox, and the fix."""
 
     message: str
@@ -56,19 +56,21 @@ def require(*, network: bool = True) -> str:
     return path
 
 
-def find_problem(*, network: bool = True) -> Problem | None:
+def find_problem(*, network: bool = True) -> SandboxProblem | None:
     """Why a sandbox cannot be made here; None if it can. It makes one to find out."""
     if sys.platform != "linux":
-        return Problem(message=f"there is no sandbox on {sys.platform}", fix="use Linux, or no --sandbox")
+        return SandboxProblem(
+            message=f"there is no sandbox on {sys.platform}", fix="use Linux, or no --sandbox"
+        )
     bwrap = program()
     if bwrap is None:
-        return Problem(
+        return SandboxProblem(
             message="bubblewrap is not installed", fix="install it, for example 'sudo apt install bubblewrap'"
         )
     said = _try(bwrap, network=network)
     if said is None:
         return None
-    return Problem(message=f"bwrap cannot make a sandbox here: {said}", fix=_fix())
+    return SandboxProblem(message=f"bwrap cannot make a sandbox here: {said}", fix=_fix())
 
 
 def _try(bwrap: str, *, network: bool) -> str | None:

@@ -51,7 +51,7 @@ def main(argv: list[str], *, held: str = "", hosts: str = "", after: list[str] |
     status, status_write = os.pipe()
     parent = os.getpid()
     descriptors = {_INFO_FD: info_write, _STATUS_FD: status_write}
-    proxy = Proxy(hosts) if hosts else None
+    proxy = ProxyProcess(hosts) if hosts else None
     if proxy is not None:
         descriptors[_LISTENER_FD] = proxy.sender
     bwrap = os.fork()
@@ -75,7 +75,7 @@ def main(argv: list[str], *, held: str = "", hosts: str = "", after: list[str] |
     _end(report, rest, ended=ended, argv=argv)
 
 
-class Proxy:
+class ProxyProcess:
     """The child that serves the sandbox's only way out."""
 
     def __init__(self, hosts: str) -> None:
@@ -195,7 +195,7 @@ def _process_1(info: int) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-def _pass_signals(bwrap: int, init: int, proxy: Proxy | None = None) -> int:
+def _pass_signals(bwrap: int, init: int, proxy: ProxyProcess | None = None) -> int:
     """Pass signals on until bwrap ends. Returns its wait status.
 
     Process 1 is not reaped before bwrap ends, so its pid stays its own.

@@ -45,7 +45,7 @@ def is_admitted(packet: Packet) -> bool:
     try:
         return _has(packet.home, packet.admission, _first_line(packet))
     except OSError:
-        return True  # no journal: there is nothing to run, and others say so
+        return True  # no journal: nothing can be run; this is reported elsewhere
 
 
 def admit_request(packet: Packet, args: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ def _of_schedule(data: dict[str, Any]) -> bytes:
 
 
 def _has(home: Home, path: str, data: bytes) -> bool:
-    """Without the directory nothing is admitted: who can plant a packet could otherwise remove it first."""
+    """Without the directory nothing is admitted: an agent that plants a packet could remove it first."""
     noted = atomic.read_small(path, _RECORD_BYTES) if no_links.is_directory(home.admitted) else None
     return noted is not None and sha256(data).encode() in noted.split()
 

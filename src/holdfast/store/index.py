@@ -100,7 +100,7 @@ class Index:
 
     def _live(self) -> list[dict[str, Any]]:
         return self._current(
-            "SELECT task_id, short, stamp FROM tasks WHERE ended = 0 ORDER BY started_at DESC, task_id DESC",
+            "SELECT task_id, short, stamp FROM tasks WHERE ended = 0 ORDER BY newest_at DESC, task_id DESC",
             lambda row: row,
         )
 
@@ -155,7 +155,7 @@ class Index:
         if limit is None:
             rows = self._connection.execute(f"SELECT short FROM tasks WHERE {_ALL_ENDED}").fetchall()
         else:
-            query = "SELECT short FROM tasks WHERE ended = 1 ORDER BY started_at DESC, task_id DESC LIMIT ?"
+            query = "SELECT short FROM tasks WHERE ended = 1 ORDER BY newest_at DESC, task_id DESC LIMIT ?"
             rows = self._connection.execute(query, (limit,)).fetchall()
         return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
 

@@ -49,7 +49,7 @@ def short(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def brief(row: dict[str, Any]) -> dict[str, Any]:
     """The fields of a row that a table shows of a live task, without empty ones: a sixth of its text, for
-    a list of thousands. A task that waits tells more: its row is whole."""
+    a list of thousands. A task that waits has more to show: its row is complete."""
     if row["status"] in (Status.WAITING, Status.QUEUED):
         return row
     listed = {name: row[name] for name in _ALWAYS}

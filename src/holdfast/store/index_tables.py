@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast import quick_json
-from holdfast.model.status import ENDS, needs_look
+from holdfast.model.status import ENDS, needs_look, newest_at
 from holdfast.quick_sqlite import sqlite3
 from holdfast.store import atomic
 from holdfast.store.index_rows import brief
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 17
+_VERSION = 18
 #: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
 _CHANGE_FIELDS = (
     "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
@@ -24,6 +24,10 @@ _CHANGE_FIELDS = (
 #: Number of removed tasks remembered.
 _GONE_KEPT = 1000
 _BUSY_MS = 200
+#: SQLite writes one byte in each piece of this size of a file that it maps into memory (-shm).
+_MAPPED_BYTES = 4096
+#: What two databases need of a disk with smaller blocks.
+_ROOM_BYTES = 256 * 1024
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -33,6 +37,8 @@ def connect(path: str) -> sqlite3.Connection:
     it cannot be used now.
     """
     is_new = path != ":memory:" and not put_aside_non_files(path)
+    if path != ":memory:" and not has_room(path):
+        raise sqlite3.OperationalError("the disk is full")
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
     try:
         if is_new:
@@ -47,7 +53,7 @@ def connect(path: str) -> sqlite3.Connection:
                 f"""
                 PRAGMA journal_mode = WAL;
                 CREATE TABLE IF NOT EXISTS tasks (
-                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
+                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, newest_at TEXT, short TEXT,
                     inode INTEGER, stamp TEXT, news TEXT, seq INTEGER, look_at TEXT
                 );
                 CREATE INDEX IF NOT EXISTS tasks_to_look_at ON tasks (look_at) WHERE look_at IS NOT NULL;
@@ -55,7 +61,7 @@ def connect(path: str) -> sqlite3.Connection:
                 CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT)
                     WITHOUT ROWID;
                 CREATE TABLE IF NOT EXISTS gone (task_id TEXT PRIMARY KEY, seq INTEGER);
-                CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
+                CREATE INDEX IF NOT EXISTS tasks_by_time ON tasks (ended, newest_at, task_id);
                 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
                 INSERT OR IGNORE INTO meta VALUES
                     ('id', '{os.urandom(6).hex()}'), ('seq', '0'), ('gone_from', '0');
@@ -66,6 +72,19 @@ def connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def has_room(path: str) -> bool:
+    """Whether a database can be opened without a risk to this process.
+
+    If the blocks of a disk are smaller than the pieces that SQLite allocates, the rest of a piece is a hole.
+    On a full disk, the kernel cannot fill it when SQLite writes there, and kills the process (SIGBUS).
+    """
+    try:
+        disk = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return True  # opening it tells why
+    return disk.f_frsize >= _MAPPED_BYTES or disk.f_bavail * disk.f_frsize >= _ROOM_BYTES
 
 
 def put_aside_non_files(path: str) -> bool:
@@ -111,7 +130,7 @@ def put(
         seq = old[1] if old is not None and old[0] == news else _next_seq(connection)
     connection.execute(
         "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq, look_at),
+        (row["task_id"], row["status"], ended, newest_at(row), text, inode, stamp, news, seq, look_at),
     )
     if not ended:
         listed = (row["task_id"], quick_json.dumps(brief(row), is_compact=True), stamp)

@@ -2,7 +2,8 @@
 
 A lock is held twice: on its file, and on a directory, its anchor (docs/decisions/0053-lock-anchors.md). A
 cleaner of stale lock files removes the file, and the next process would lock another file of the same name;
-it cannot take the anchor. The content of the file names the last owner, for information and for signals.
+it cannot take the anchor. The content of the file names the last owner (`lock_owner.py`); which processes
+hold the lock, the kernel says (`lock_holders.py`).
 
 The kernel releases a lock when its last descriptor is closed, however the owner died. Locks are released only
 by closing, never with LOCK_UN, which would release every copy.
@@ -14,25 +15,19 @@ import errno
 import fcntl
 import os
 
-from holdfast import __version__, clock, files, quick_json
+from holdfast import clock, files
 from holdfast.errors import HoldfastError, LockHeld
 from holdfast.failpoints import failpoint
-from holdfast.model.process import ProcessIdentity
-from holdfast.store import atomic
+from holdfast.store import atomic, lock_owner
 from holdfast.store.atomic import storage_failed
 from holdfast.store.layout import anchor_of
-from holdfast.store.process import HAS_PROC, all_pids, identify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 #: How long to retry: a forked child of the last owner may hold a copy for a moment.
 CONTEST_S = 0.2
-_OWNER_BYTES = 4096
-#: In the kernel's description of a descriptor: it holds an exclusive lock.
-_LOCKED = b"FLOCK  ADVISORY  WRITE"
 #: O_NONBLOCK: a pipe in place of a lock must not stop the opener.
 _CHECK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 #: Links are followed: a packet may be one (`layout.is_packet`).
@@ -103,12 +98,15 @@ class Lock:
         self.descriptor = self.anchor = -1
 
 
+# ── take ──
+
+
 def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
     """Take the lock. Raises LockHeld, with the owner's pid, if it is held for longer than `within_s`."""
     deadline = clock.mono() + within_s
     while (lock := _try(path, role)) is None:
         if clock.mono() >= deadline:
-            last = owner(path)
+            last = lock_owner.owner(path)
             raise LockHeld(
                 f"{path} is held by {f'process {last.pid}' if last else 'another process'}",
                 hint="that process does the work; nothing needs to be done",
@@ -149,6 +147,13 @@ def _try(path: str, role: str) -> Lock | None:
         for each in (anchor, descriptor):
             if each >= 0:
                 os.close(each)
+
+
+def sign(descriptor: int, role: str) -> None:
+    """Write the owner into a held lock file. Not durable: after a reboot the identity is void."""
+    text = lock_owner.signature(role, os.getpid())
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, text, 0)
 
 
 def _flock(descriptor: int) -> bool:
@@ -193,23 +198,7 @@ def _is_at(path: str, descriptor: int) -> bool:
     return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
 
 
-def sign(descriptor: int, role: str) -> None:
-    """Write the owner into a held lock file. Not durable: after a reboot the identity is void."""
-    text = signature(role, os.getpid())
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, text, 0)
-
-
-def signature(role: str, pid: int) -> bytes:
-    """The content of a lock file for a process."""
-    owner = identify(pid)
-    content = {
-        **(owner.to_json() if owner else {}),
-        "role": role,
-        "at": clock.iso_now(),
-        "version": __version__,
-    }
-    return quick_json.dumps(content).encode() + b"\n"
+# ── ask ──
 
 
 def is_held(path: str) -> bool:
@@ -237,6 +226,23 @@ def is_held(path: str) -> bool:
             return False
         unknown = unknown or error
     return storage_failed(unknown, f"cannot check {path}")
+
+
+def _is_locked(path: str, flags: int) -> bool:
+    """Whether a file or directory is locked. What does not exist, or is neither, is not. Raises OSError."""
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, *_NO_FILE):
+            return False
+        raise
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def held_among(folder: str, names: Sequence[str]) -> set[str]:
@@ -269,117 +275,3 @@ def held_among(folder: str, names: Sequence[str]) -> set[str]:
     finally:
         os.close(root)
     return held
-
-
-def _is_locked(path: str, flags: int) -> bool:
-    """Whether a file or directory is locked. What does not exist, or is neither, is not. Raises OSError."""
-    try:
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, *_NO_FILE):
-            return False
-        raise
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def holders(path: str) -> list[int]:
-    """Processes that hold the lock: its owner, signed or not, and forked copies.
-
-    Slow: reads all of /proc.
-    """
-    if not HAS_PROC:
-        signed = owner(path)
-        return [signed.pid] if signed is not None and is_held(path) else []
-    return [pid for pid in all_pids() if pid != os.getpid() and holds(path, pid)]
-
-
-def holds(path: str, pid: int) -> bool:
-    """Whether the kernel says that a process holds the lock, of the file or of its anchor. Unknown (without
-    /proc) counts as yes."""
-    if not HAS_PROC:
-        return True
-    halves: list[os.stat_result] = []
-    for half in (path, anchor_of(path)):
-        try:
-            halves.append(os.stat(half))
-        except OSError:
-            continue
-    folder = f"/proc/{pid}"
-    try:
-        descriptors = os.listdir(f"{folder}/fd")
-    except OSError:
-        return False
-    for descriptor in descriptors:
-        try:
-            found = os.stat(f"{folder}/fd/{descriptor}")
-            if any(os.path.samestat(found, half) for half in halves) and _LOCKED in _kernel_file(
-                f"{folder}/fdinfo/{descriptor}"
-            ):
-                return True
-        except OSError:
-            continue
-    return False
-
-
-def _kernel_file(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, _OWNER_BYTES)
-    finally:
-        os.close(descriptor)
-
-
-def holder(path: str) -> ProcessIdentity | None:
-    """The process to signal about a lock: its owner if it really holds the lock, else the holder.
-
-    The name in the file proves nothing: an agent can write any name.
-    """
-    return true_owner(path) or next(filter(None, map(identify, holders(path))), None)
-
-
-def true_owner(path: str) -> ProcessIdentity | None:
-    """The process that signed the lock, if it really holds it."""
-    signed = owner(path)
-    return signed if signed is not None and holds(path, signed.pid) else None
-
-
-def owner(path: str) -> ProcessIdentity | None:
-    """The last owner that signed the lock; None if the file is missing, torn or unsigned."""
-    try:
-        return ProcessIdentity.from_json(_content(path))
-    except (ValueError, AttributeError, TypeError):
-        return None
-
-
-def version(path: str) -> str | None:
-    """The version of the holdfast that signed the lock last, or None."""
-    return _field(path, "version")
-
-
-def role(path: str) -> str | None:
-    """The role in which the lock was taken last, or None."""
-    return _field(path, "role")
-
-
-def says_none_left(path: str) -> bool:
-    """Whether the recorder that held an attempt's lock noted that it had no children left (`recorder.py`)."""
-    return _field(path, "left") == "0"
-
-
-def _field(path: str, name: str) -> str | None:
-    """A field of the lock file, as text; None if it is missing."""
-    try:
-        return str(_content(path)[name])
-    except (ValueError, TypeError, KeyError):
-        return None
-
-
-def _content(path: str) -> Any:
-    """The content of a lock file. Raises ValueError."""
-    return quick_json.loads(atomic.read_small(path, _OWNER_BYTES) or b"")

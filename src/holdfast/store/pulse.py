@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.store import audit, process
-from holdfast.store import lock as locks
+from holdfast.store import audit, lock_holders, lock_owner, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ else:
 BEAT_S = 5.0
 #: How often a watcher looks, if it is awake.
 LOOK_S = 5.0
-#: A heartbeat that stands still for this long is that of a hung keeper.
+#: A keeper whose heartbeat has not changed for this long hangs.
 HUNG_S = 120.0
 #: After a longer pause between two looks, the watcher itself was stopped: the rest does not count.
 LONGEST_LOOK_S = 60.0
@@ -121,7 +120,7 @@ class Pulse:
         home. Not on a read-only disk, where no heartbeat can be shown, and not a person's loop."""
         if _is_foreground(self.lock) or not os.access(self.home.path, os.W_OK):
             return
-        if not locks.holds(self.lock, self.owner.pid) or not process.send(self.owner, signal.SIGKILL):
+        if not lock_holders.holds(self.lock, self.owner.pid) or not process.send(self.owner, signal.SIGKILL):
             return
         role = os.path.basename(self.lock).removesuffix(".lock")
         audit.append(
@@ -141,13 +140,18 @@ def is_stopped(owner: ProcessIdentity) -> bool:
 
 def wake(lock: str, owner: ProcessIdentity | None = None) -> None:
     """Continue the owner of a held lock if a signal stopped it, unless a person has it in the foreground."""
-    owner = owner or locks.owner(lock)
-    if owner is not None and is_stopped(owner) and locks.holds(lock, owner.pid) and not _is_foreground(lock):
+    owner = owner or lock_owner.owner(lock)
+    if (
+        owner is not None
+        and is_stopped(owner)
+        and lock_holders.holds(lock, owner.pid)
+        and not _is_foreground(lock)
+    ):
         process.send(owner, signal.SIGCONT)
 
 
 def _is_foreground(lock: str) -> bool:
-    return locks.role(lock) == FOREGROUND
+    return lock_owner.role(lock) == FOREGROUND
 
 
 def _state(owner: ProcessIdentity) -> str | None:

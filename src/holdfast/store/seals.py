@@ -6,7 +6,7 @@ of anything else, and an append that a kill cut short. Most seals are not synced
 last ones may be missing, and then (each has the boot in which it was made) what follows the last seal is
 believed. That holds only for a task that had a runner: a command that creates a task, and a runner that
 leaves, close the seals, and the next runner opens them again before it writes. Both are synced. Nothing here
-is secret: who can write both files can forge both (docs/security.md).
+is secret: a process that can write both files can forge both (docs/security.md).
 """
 
 from __future__ import annotations

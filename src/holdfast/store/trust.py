@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 
 from holdfast import clock, paths
-from holdfast.errors import HoldfastError, NotPossible
-from holdfast.store import atomic
+from holdfast.errors import NotPossible
+from holdfast.store import atomic, trust_dir
 from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.config.needs import Need, Part
 
-SCHEMA, _UP_SCHEMA = "holdfast.trust/1", "holdfast.trust-up/1"
-_RULES_SCHEMA = "holdfast.trust-rules/1"
-_MAX_BYTES = 8 * 1024 * 1024
-_KEY_BYTES = 32
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+SCHEMA = "holdfast.trust/1"
 
 
 class TrustCheck:
@@ -136,8 +131,7 @@ def _name_in(line: str) -> str:
 
 def path_of(project: str) -> str:
     """The record of a project, by its real path."""
-    name = sha256(os.fsencode(os.path.realpath(project)))[:32]
-    return os.path.join(paths.trust_dir(), f"{name}.json")
+    return trust_dir.path_for(project, "json")
 
 
 def read(project: str) -> dict[str, dict[str, Any]]:
@@ -181,8 +175,8 @@ def accept(project: str, parts: Iterable[Part], *, by: str) -> None:
             part.name: {"digest": digest_of(part), "lines": lines_of(part)} for part in parts if part.needs
         },
     }
-    os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
-    if not _is_ours(os.stat(paths.trust_dir(), follow_symlinks=False), stat.S_IFDIR):
+    trust_dir.make()
+    if not trust_dir.is_ours():
         raise NotPossible(
             f"other users can write to {paths.trust_dir()}, or it is a link", hint="make it yours, mode 0700"
         )
@@ -197,120 +191,14 @@ def forget(project: str) -> bool:
     return is_there
 
 
-def note_up(home: str, text: bytes) -> None:
-    """`up` was run with these options. They name sources, which can run commands; an agent can write in the
-    home, but not here. Raises StorageError."""
-    os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
-    record = {"schema": _UP_SCHEMA, "home": os.path.realpath(home), "digest": sha256(text)}
-    atomic.write_json(_up_path(home), record, durable=True)
-
-
-def is_up(home: str, text: bytes) -> bool:
-    """Whether the last `up` in this home had these options."""
-    try:
-        record = atomic.read_json(_up_path(home)) or {}
-    except HoldfastError:
-        return False
-    return record.get("schema") == _UP_SCHEMA and record.get("digest") == sha256(text)
-
-
-def note_rules(rules: list[dict[str, Any]]) -> None:
-    """These are the user's notification rules; they stay so while the settings cannot be read. Rules can run
-    commands; an agent can write in the home, where the rules are kept, but not here. Raises OSError,
-    StorageError."""
-    digests = sorted({_rule_digest(rule) for rule in rules})
-    if digests == _rule_digests():
-        return
-    os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
-    atomic.write_json(_rules_path(), {"schema": _RULES_SCHEMA, "digests": digests}, durable=True)
-
-
-def is_rule(rule: dict[str, Any]) -> bool:
-    """Whether it was one of the user's notification rules when they could last be read."""
-    return _rule_digest(rule) in _rule_digests()
-
-
-def _rule_digests() -> list[str]:
-    try:
-        record = atomic.read_json(_rules_path()) or {}
-    except HoldfastError:
-        return []
-    digests: list[str] = record.get("digests") or []
-    return digests if record.get("schema") == _RULES_SCHEMA else []
-
-
-def _rule_digest(rule: dict[str, Any]) -> str:
-    return sha256(json.dumps(rule, sort_keys=True, default=str).encode())
-
-
-def _rules_path() -> str:
-    return os.path.join(paths.trust_dir(), "notify.rules")
-
-
-def _up_path(home: str) -> str:
-    name = sha256(os.fsencode(os.path.realpath(home)))[:32]
-    return os.path.join(paths.trust_dir(), f"{name}.up")
-
-
-def reply_key(home: str, *, create: bool) -> bytes | None:
-    """The key that signs the buttons of notices of a home; None if there is none and it is not created.
-
-    Beside the settings: in the home, an agent could write it, and a copy of the home would have it. Raises
-    NotPossible if others can write or read it, StorageError.
-    """
-    name = sha256(os.fsencode(os.path.realpath(home)))[:32]
-    path = os.path.join(paths.trust_dir(), f"{name}.reply-key")
-    if create and not os.path.lexists(path):
-        os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
-        atomic.create(path, os.urandom(_KEY_BYTES).hex().encode() + b"\n")
-    if not os.path.lexists(path):
-        return None
-    text = _bytes_of(path, others=stat.S_IRWXG | stat.S_IRWXO)
-    try:
-        key = bytes.fromhex((text or b"").decode("ascii"))
-    except ValueError:
-        key = b""
-    if len(key) != _KEY_BYTES:
-        raise NotPossible(
-            f"{path} is not a key that only you can read and write",
-            hint="remove it: buttons of notices that were sent then do nothing",
-        )
-    return key
-
-
 def _read(path: str) -> dict[str, Any] | None:
     """A valid record; None if there is none."""
     try:
-        data = _bytes_of(path)
+        data = trust_dir.read(path)
         record = None if data is None else json.loads(data)
     except (ValueError, RecursionError):
         return None
     return record if _is_valid(record) else None
-
-
-def _bytes_of(path: str, *, others: int = stat.S_IWGRP | stat.S_IWOTH) -> bytes | None:
-    """The bytes of a trust file; None if it does not exist, or if other users have a right in `others`."""
-    try:
-        if not _is_ours(os.stat(os.path.dirname(path), follow_symlinks=False), stat.S_IFDIR):
-            return None
-        descriptor = os.open(path, _OPEN)
-        try:
-            found = os.fstat(descriptor)
-            if not _is_ours(found, stat.S_IFREG) or found.st_size > _MAX_BYTES or found.st_mode & others:
-                return None
-            data = b""
-            while len(data) <= _MAX_BYTES and (piece := os.read(descriptor, _MAX_BYTES)):
-                data += piece
-            return data
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return None
-
-
-def _is_ours(found: os.stat_result, kind: int) -> bool:
-    is_safe = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_IFMT(found.st_mode) == kind and found.st_uid == os.geteuid() and is_safe
 
 
 def _is_valid(record: Any) -> bool:

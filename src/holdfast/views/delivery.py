@@ -1,6 +1,6 @@
 """Deliver the work of a task: merge it into the project, or push it and open a pull request.
 
-For all views: who may, in which state, and what the task's record says afterwards.
+For all views: who may do it, in which state, and what the task's record says afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.forge.gh import Check, Forge
+    from holdfast.forge.gh import CiCheck, Forge
     from holdfast.store.layout import Packet
     from holdfast.workspace.worktrees.apply import Applied
     from holdfast.workspace.worktrees.push import Pushed
@@ -134,7 +134,7 @@ def wait_for_checks(
     *,
     say: Callable[[str], None],
     is_cancelled: Callable[[], bool] | None = None,
-) -> list[Check]:
+) -> list[CiCheck]:
     """The checks of the pull request once none is pending, or as they are when it `is_cancelled`.
 
     Raises NotPossible after the time limit.

@@ -9,13 +9,15 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet.runner_gone import is_gone, is_gone_for_good
-from holdfast.spawn import ensure_keeper
+from holdfast.spawn import ensure_keeper, keeper_failures
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
 _KEEPER_CHECK_S = 2.0
 #: A check costs two lock tests.
 _LOST_CHECK_S = 0.5
+#: Keepers in a row that died before they had worked: about half a minute after the first start.
+_KEEPERS_DIED = 4
 
 
 class KeeperStarter:
@@ -42,7 +44,8 @@ class KeeperStarter:
 
 
 class LostRunnerWatch:
-    """Detects a task without a runner in a home that is down: it does not continue before `holdfast up`."""
+    """Detects a task without a runner in a home that is down, or whose keepers die as well: it does not
+    continue before `holdfast up`."""
 
     def __init__(self) -> None:
         self._due_mono = clock.mono()
@@ -56,12 +59,21 @@ class LostRunnerWatch:
             return False
         self._due_mono = clock.mono() + _LOST_CHECK_S
         try:
-            is_lost_now = is_gone_for_good(packet, status)
+            is_lost_now = is_gone_for_good(packet, status) or _keepers_die(packet, status)
         except HoldfastError:
             return False
         was_lost, self.is_lost = self.is_lost, is_lost_now and self._is_suspected
         self._is_suspected = is_lost_now
         return self.is_lost and not was_lost
+
+
+def _keepers_die(packet: Packet, status: str) -> bool:
+    """Whether its runner is gone, and the keepers that should start another die before they can."""
+    return (
+        is_gone(packet, status)
+        and not locks.is_held(packet.home.keeper_lock)
+        and keeper_failures(packet.home) >= _KEEPERS_DIED
+    )
 
 
 def _has_no_keeper(packet: Packet, status: str) -> bool:

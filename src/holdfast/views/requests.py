@@ -124,7 +124,7 @@ def _has_ended(packet: Packet) -> bool:
     try:
         return load.read_true(load.wherever(packet))["status"] in ENDS
     except HoldfastError:
-        return False  # the request tells what is wrong with it
+        return False  # the request reports what is wrong with it
 
 
 def answers(requests: Sequence[Posted]) -> Iterator[tuple[Posted, HoldfastError | None]]:
@@ -204,8 +204,8 @@ class Posted:
 
 
 class Insistence:
-    """While the end of a task is awaited that was told to stop: its runner may be stopped or die after its
-    answer."""
+    """Looks after a task that was told to stop, until it has ended: its runner may be stopped or die after
+    its answer."""
 
     def __init__(self, packet: Packet) -> None:
         self._packet = packet

@@ -71,7 +71,7 @@ class Watched:
         """The task if `until` is true for it, or nothing will drive it any more.
 
         Without `reads`, the manifest has not changed. With `stays`, a task without a runner is watched
-        further, and that is told once.
+        further, and that is reported once.
         """
         there = load.wherever(self.packet)  # a task may be archived as soon as it has ended
         if reads or not self.manifest:
@@ -187,7 +187,7 @@ def _is_kept(home: Home) -> bool:
 class SettleCheck:
     """Whether a task has ended or needs a person; the queue is read only when it changed.
 
-    A task that the queue will never start needs a person, too: `say` is told why.
+    A task that the queue will never start needs a person, too: `say` gets the reason.
     """
 
     def __init__(self, home: Home, say: Say) -> None:

@@ -1,7 +1,7 @@
 """The skill for agents that orchestrate tasks: one SKILL.md, installed where agents look for skills.
 
 An installed copy ends with a line that has the digest of the text before it. So a copy of any version is
-recognized as ours, and one that somebody changed, or wrote, is left alone.
+recognized as ours, and one that was changed, or is not ours, is left alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "holdfast"
 FILE = "SKILL.md"
-#: Below the user's home directory: who looks there.
+#: Directory below the user's home → the agents that look there.
 FOLDERS = {
     ".agents/skills": "Codex, Gemini, Copilot, OpenCode, Pi, OpenClaw",
     ".claude/skills": "Claude Code",
@@ -40,7 +40,7 @@ class Copy(Record):
     path: str
     #: The agents that look there.
     readers: str
-    #: missing, current, old (of another version), changed (by somebody) or foreign (not ours at all).
+    #: missing, current, old (of another version), changed or foreign (not ours at all).
     state: str
     #: What was done: installed, updated, removed; empty if nothing.
     did: str = ""
@@ -67,7 +67,7 @@ def install() -> list[Copy]:
 
 def remove() -> list[Copy]:
     """Remove each copy that is as holdfast installed it. Raises NotPossible, after all others are done, if
-    one was changed. A file that is not ours is none of our business."""
+    one was changed. A file of others is left alone."""
     return _for_each(_remove, "removed")
 
 
@@ -108,13 +108,13 @@ def _remove(copy: Copy) -> Copy:
     except OSError as error:
         if os.path.lexists(copy.path):
             atomic.storage_failed(error, f"cannot remove {copy.path}")
-        # Somebody keeps other files beside it.
+        # There are other files beside it.
     return copy.evolve(state=MISSING, did="removed")
 
 
 def _state(path: str) -> str:
     if not os.path.lexists(path):
-        # A link in place of our directory leads to somebody's own files.
+        # A link in place of our directory leads to files of the user.
         return FOREIGN if os.path.islink(os.path.dirname(path)) else MISSING
     if os.path.islink(path) or os.path.islink(os.path.dirname(path)):
         return FOREIGN

@@ -2,7 +2,7 @@
 
 The program is run by `holdfast.runner.takeover`, which holds the locks of session and workspace. This process
 waits for it, and tells the task's runner how it began and ended. While either of the two lives, the lock in
-the takeover's directory is held, and nobody resumes the task. What happens if one of them dies is in
+the takeover's directory is held, and the task is not resumed. What happens if one of them dies is in
 docs/decisions/0083-takeover.md.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TO_NORMAL = b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[<u\x1b[?25h\x1b[0m\r\n"
 
 
-class Ended(Record):
+class ProgramEnd(Record):
     """How the person's program ended."""
 
     #: The terminal, or the process that held it, is gone.
@@ -143,7 +143,7 @@ class Takeover:
             self._lock.release()
             raise
 
-    def run(self) -> Ended:
+    def run(self) -> ProgramEnd:
         """Let the person work, until the program has ended and what it left was swept.
 
         From then on, Ctrl-C is ignored: some programs end after the third one, and a fourth must not keep the
@@ -171,13 +171,13 @@ class Takeover:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        ended = Ended.from_json(facts) if facts is not None else Ended(is_lost=True)
+        ended = ProgramEnd.from_json(facts) if facts is not None else ProgramEnd(is_lost=True)
         is_lost = bool(lost) or ended.is_lost
         _restore(saved, was_killed=is_lost or ended.exit_signal is not None)
         failpoint("takeover.returned")
         return ended.evolve(is_lost=is_lost)
 
-    def hand_back(self, ended: Ended, *, message: str | None, keep: bool) -> None:
+    def hand_back(self, ended: ProgramEnd, *, message: str | None, keep: bool) -> None:
         """Let the agent go on, or leave the task interrupted. Raises HoldfastError."""
         args: dict[str, Any] = {
             "attempt": self.number,

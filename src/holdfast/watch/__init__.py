@@ -1,1 +1,1 @@
-"""IS IT ALIVE, IS IT STUCK: process death as the kernel reports it, signs of progress, verdicts."""
+"""Whether an agent is alive or stuck: process death as the kernel reports it, signs of progress, verdicts."""

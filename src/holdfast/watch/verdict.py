@@ -124,7 +124,7 @@ def _judge_retries(evidence: Evidence, since_mono: float, limits: Limits, now_mo
     """The verdict on an agent that prints nothing but notices of retries."""
     shown_at, ends = since_mono + limits.grace_s, since_mono + limits.retry_ceiling_s
     if evidence.is_limited and limits.stale_s is not None:
-        # It may obey the service, which can take hours, in silence. The task waits better without it.
+        # It may wait for the service in silence, for hours. The task can wait without its agent.
         silent_at = _silent_from_mono(evidence) + limits.stale_s
         shown_at, ends = min(shown_at, silent_at), min(ends, silent_at)
     silent = f"the model has not answered since {evidence.unanswered_since}"

@@ -12,7 +12,7 @@ import traceback
 from holdfast.errors import HoldfastError, UsageError, print_error
 from holdfast.packet import sealed
 from holdfast.store.layout import Packet, packet_folders
-from holdfast.workspace.git import Session
+from holdfast.workspace.git import SharedDirectories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def exit_status(work: Callable[[], bool], *, on_error: int | None = None) -> int
     ones another meaning.
     """
     try:
-        with Session():
+        with SharedDirectories():
             return 0 if work() else 1
     except HoldfastError as error:
         print_error(error)

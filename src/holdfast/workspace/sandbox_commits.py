@@ -80,7 +80,7 @@ def bring(packet: Packet, tree: Worktree) -> str:
     lock = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with git.Session():
+        with git.SharedDirectories():
             return _bring(packet, tree)
     except BlockingIOError:
         return ""

@@ -97,7 +97,7 @@ def _read(packet: Packet, trees: Trees) -> Around | None:
     if tree is None:
         return None
     main = task_worktree.main_of(tree)
-    with git.Session():
+    with git.SharedDirectories():
         listed = git.run(["for-each-ref", "--format=%(refname) %(objectname)"], of=main)
         branch = git.text(git.run(["symbolic-ref", "-q", "HEAD"], of=main, allowed=(0, 1)))
         index = git.run(["ls-files", "-s", "-z"], of=main)

@@ -153,7 +153,7 @@ def test_an_open_question_is_in_the_report_once() -> None:
     assert holdfast("wait", "it").returncode == 0
     report = holdfast("report").stdout
     assert report.count("May I delete a.txt?") == 1
-    assert "it  May I delete a.txt?; answer: No. (at " in report
+    assert "it  May I delete a.txt? “No.” (resumed by " in report
 
 
 def test_the_log_has_the_question_and_the_answer() -> None:
@@ -193,6 +193,15 @@ def test_an_answer_can_be_piped() -> None:
     )
     assert (done.returncode, "no answer" in done.stderr) == (0, False)
     assert task.wait_for("completed")["answers"][0]["answer"] == "No,\nkeep it."
+
+
+def test_text_that_is_piped_and_not_asked_for_is_not_lost_in_silence() -> None:
+    task = asking("it")
+    argv = [sys.executable, "-m", "holdfast", "resume", "it"]
+    done = subprocess.run(argv, input="No.\n", capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0
+    assert "the text on stdin was not read; '-m -' sends it to the agent" in done.stderr
+    task.wait_for("completed")
 
 
 @pytest.mark.parametrize(("keys", "answer"), [("Yes.\r", "Yes."), ("\r", ""), ("\x04", None)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -16,7 +17,7 @@ from contracts import schema
 from holdfast.store import index_tables
 from holdfast.store.layout import Home
 from holdfast.views.facts import digest as facts
-from tests.support import kin, processes
+from tests.support import kin, loops, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -53,6 +54,19 @@ def test_the_summary_of_a_task_that_has_just_ended_is_complete() -> None:
     thread.join(30)
     assert "The task is completed" in shown[0]
     task.wait_for("completed")
+
+
+def test_a_held_task_is_not_just_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.submit("--id", "bad", "--", "false")
+    loops.submit("--id", "next", "--after", "bad", "--", "true")
+    loops.up()
+    loops.task("bad").wait_for("failed")
+    eventually(lambda: loops.queue()["next"]["state"] == "held")
+    (task,) = [each for each in digest()["tasks"] if each["id"] == "next"]
+    assert (task["state"], task["needs"], task["waits"]) == ("queued", "retry", "held: bad failed")
+    assert "next queued: held: bad failed" in holdfast("digest").stdout
+    assert re.search(r"^tasks +1 failed, 1 held$", holdfast("status").stdout, re.MULTILINE)
 
 
 def test_only_what_changed_and_500_bytes_if_nothing_did() -> None:

@@ -14,6 +14,7 @@ import pytest
 from contracts import schema
 from holdfast.errors import Unanswered
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import down
 from tests.support import kin, processes
@@ -212,7 +213,7 @@ def test_a_keeper_or_seed_whose_lock_file_was_removed_is_ended(
     monkeypatch.delenv("HOLDFAST_KEEPER")
     assert holdfast("up").returncode == 0
     lock = Home(home).keeper_lock if role == "keeper" else Home(home).seed_lock
-    owner = eventually(lambda: locks.owner(lock), 20, f"the {role} is there")
+    owner = eventually(lambda: lock_owner.owner(lock), 20, f"the {role} is there")
     # Stopped, or it would notice and exit.
     os.kill(owner.pid, signal.SIGSTOP)
     os.unlink(lock)

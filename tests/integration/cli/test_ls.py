@@ -91,6 +91,7 @@ def test_a_typo_in_a_state_or_an_option_exits_2_with_a_suggestion() -> None:
     assert done.returncode == 2
     assert "hint: did you mean 'running'?" in done.stderr
     assert "queued, spawning" in holdfast("ls", "--state", "xyzzy").stderr
+    assert "hint: only one state can be given" in holdfast("ls", "--state", "running,waiting").stderr
     wrong = holdfast("ls", "--stat", "failed")
     assert wrong.returncode == 2
     assert "--state" in wrong.stderr
@@ -106,7 +107,7 @@ def test_no_line_wraps_on_a_terminal(columns: int) -> None:
     lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.text).splitlines()
     names = [line for line in lines if " " not in line]  # a long id has its own line
     assert len(lines) - len(names) == 4
-    assert names == (["20260131-a-task-with-a-long-name-k3qa"] if columns == 40 else [])
+    assert names == (["20260131-a-task-with-a-long-name-k3qa"] if columns < 120 else [])
     for line in lines:
         assert sum(2 if "\u2e80" <= char <= "\uffdc" else 1 for char in line) <= columns, line
     text = "\n".join(lines)
@@ -379,6 +380,21 @@ def test_watch_shows_a_change_at_once_although_nothing_worked() -> None:
     assert clock.mono() - began_mono < 20
     terminal.press("\x03")
     assert terminal.finish() == 130
+
+
+def test_the_last_to_end_is_first_and_not_left_out(home: str) -> None:
+    """Not the last one created: a task that waited all night ends after younger ones."""
+    waits = Task.shell("until test -e go; do sleep 0.05; done", "--id", "waits")
+    quick = Task.shell("true", "--id", "quick")
+    quick.wait_for("completed")
+    for number in range(22):
+        no_bell = shutil.ignore_patterns("bell")
+        shutil.copytree(quick.packet, os.path.join(home, "tasks", f"copy-{number}"), ignore=no_bell)
+    with open(os.path.join(workspace(), "go"), "w", encoding="utf-8"):
+        pass
+    waits.wait_for("completed")
+    assert holdfast("ls", "-q").stdout.split()[0] == "waits"
+    assert holdfast("ls", "--all", "-q").stdout.split()[0] == "waits"
 
 
 def test_json_has_every_task_and_the_table_says_that_it_has_not(home: str) -> None:

@@ -68,6 +68,31 @@ def test_a_login_that_is_not_valid_asks_a_person(words: tuple[str, ...]) -> None
     assert (ended["outcome"], "401" in ended["detail"]) == ("auth", True)
 
 
+def test_a_spent_budget_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    budgets = 'budget_per_day = 5\npool_budgets = ["cheap=1"]\n'
+    loops.settings(budgets + rule("budget_spent"))
+    path = Scenario().usage(cost_usd=2.0).result("ok").write_to(os.path.join(workspace(), "costly.json"))
+    costly = ("--agent", "scripted", "-o", f"scenario={path}", "do it")
+    loops.submit("--pool", "cheap", *costly)
+    held = loops.submit("--pool", "cheap", "--", "true")
+    loops.up()
+    eventually(told, what="the notice is delivered")
+    why = "the pool cheap starts nothing before midnight: $2.00 of $1.00 per day are spent"
+    assert told()[0]["text"].startswith(f"holdfast: {why}")
+    other = [loops.submit(*costly), loops.submit(*costly)]
+    loops.up()
+    for task in other:
+        task.wait_for("completed")
+    eventually(lambda: len(told()) == 2, what="the other notice is delivered")
+    assert "no task is started before midnight: $6.00 of $5.00 per day" in told()[1]["reason"]
+    assert holdfast("down").returncode == 0
+    loops.up()
+    loops.settings(rule("budget_spent"))
+    held.wait_for("completed")
+    assert len(told()) == 2
+
+
 def test_an_empty_queue_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
     loops.settings(rule("queue_empty"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import subprocess
 
@@ -346,6 +347,9 @@ def test_a_worker_outside_claims_and_gives_back() -> None:
     assert "after a" in queue("claim", "b").stderr
     assert told("queue-item", "release", "a")["state"] == "queued"
     assert queue("release", "a").returncode == 3
+    nameless = {"USER": "", "LOGNAME": ""}
+    assert holdfast("queue", "claim", "a", env=nameless).returncode == 0
+    assert f"for {pwd.getpwuid(os.getuid()).pw_name}" in holdfast("audit", "a").stdout
 
 
 def test_a_claim_of_ours_is_not_given_back_by_hand(home: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 
@@ -66,6 +67,49 @@ def test_a_cost_that_is_known_in_part_is_said_to_be_so() -> None:
     Task.shell("true").wait_for("completed")
     for verb in ("report", "metrics"):
         assert "cost at least $0.25 (unknown for 1 task)\n" in holdfast(verb).stdout
+
+
+def test_metrics_are_not_printed_twice_if_all_are_of_today() -> None:
+    Task.shell("true").wait_for("completed")
+    text = holdfast("metrics").stdout
+    assert text.count("success") == 1
+    assert text.endswith("last 24 h: the same\n")
+
+
+def test_several_worktrees_are_told_in_order(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    for number in range(3):
+        script = f"echo hi > new-{number}"
+        Task.shell(script, "--id", f"t{number}", "--worktree", project=repo.path).wait_for("completed")
+    assert [(row["task_id"], row["diffstat"], row["next"]) for row in facts()["ended"]] == [
+        (f"t{number}", "1 file changed, 1 insertion(+)", f"holdfast diff t{number}") for number in (2, 1, 0)
+    ]
+
+
+def test_a_task_that_has_not_run_has_no_unknown_cost() -> None:
+    Task.play(Scenario().usage(cost_usd=0.25).result()).wait_for("completed")
+    assert holdfast("submit", "--id", "next", "--", "true", cwd=workspace()).returncode == 0
+    assert "cost $0.25\n" in holdfast("report").stdout
+
+
+def test_a_result_names_a_command_only_if_there_is_something_to_do() -> None:
+    Task.play(Scenario().say("## Findings\n\nNone.").result(), "--id", "good").wait_for("completed")
+    text = holdfast("report").stdout
+    assert "“Findings None.”\n" in text
+    assert "holdfast logs" not in text
+
+
+def test_it_says_how_an_interrupt_was_resolved() -> None:
+    asked = Task.shell(kin.WAIT, "--id", "asked")
+    asked.agent_pid()
+    asked.ask("interrupt", "-m", "Which branch?")
+    asked.wait_for("interrupted")
+    assert holdfast("resume", "asked").returncode == 0
+    (line,) = [each for each in holdfast("report").stdout.splitlines() if "Which branch?" in each]
+    assert re.search(r"asked  Which branch\? \(resumed by \S+, \d\d:\d\d\)$", line)
+    kin.go()
+    asked.wait_for("completed")
 
 
 def test_what_was_archived_is_in_it_and_what_is_old_is_not() -> None:

@@ -113,12 +113,22 @@ def test_who_interrupts_a_task_without_a_message_asks_nothing() -> None:
     task.stop()
 
 
+def test_attempts_of_several_runs_are_counted_and_retries_are_those_of_the_last() -> None:
+    flags = ("--max-retries", "1", "--base-interval", "0.1s")
+    task = Task.shell("kill -9 $$", "--id", "it", *flags)
+    task.wait_for("abandoned")
+    assert fields(holdfast("show", "it").stdout)["attempts"][0] == "2, 1 retry"
+    assert holdfast("retry", "it").returncode == 0
+    eventually(lambda: task.manifest()["attempt"] == 4 and task.status() == "abandoned")
+    assert fields(holdfast("show", "it").stdout)["attempts"][0] == "4 in 2 runs, 1 retry in the last one"
+
+
 def test_a_waiting_task_shows_when_it_wakes() -> None:
     task = Task.shell("kill -9 $$", "--id", "it", "--base-interval", "60s")
     task.wait_for("waiting")
     shown = fields(holdfast("show", "it").stdout)
     assert re.search(r"\(in \S+\)", shown["wakes"][0])
-    assert "retries: 2, 2 in a row" in shown["attempts"][0]
+    assert shown["attempts"][0] == "2, 2 retries"
     assert shown["next"][0].startswith("holdfast resume it")
     task.stop()
 

@@ -39,10 +39,10 @@ def test_passed_not_passed_and_not_judged(packet) -> None:
     assert done.stderr.startswith("error: it has no stage codex_other")
 
 
-def test_a_role_of_another_package_has_its_own_check(home: str, tmp_path) -> None:
+def test_a_check_of_another_package_is_made_if_the_packet_names_it(home: str, tmp_path) -> None:
     (tmp_path / "their_gate.py").write_text(
         "from holdfast.gates.base import Check\n"
-        "def check(case):\n    return Check(name='rhyme', passed='rhyme' in case.report, "
+        "def check(case):\n    return Check(name='any', passed='rhyme' in case.report, "
         "reasons=('no rhyme',))\n"
     )
     about = tmp_path / "theirs-1.dist-info"
@@ -50,14 +50,23 @@ def test_a_role_of_another_package_has_its_own_check(home: str, tmp_path) -> Non
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[holdfast.gates]\npoem = their_gate:check\n")
     repo = Repo(os.path.join(os.path.dirname(home), "project"), with_git=False)
-    packet = packet_for(home, repo.path, stages=(("codex_poem", "poem"),))
-    report(packet, "prose\n", "codex_poem")
-    argv = judge_argv(packet, "codex_poem")
-    assert module("gates", *argv, cwd=home, env={"PYTHONPATH": str(tmp_path)}).returncode == 1
-    assert (
-        module("gates", *argv, cwd=home, env={"PYTHONPATH": str(tmp_path), "HOLDFAST_PLUGINS": ""}).returncode
-        == 0
-    )
+    env = {"PYTHONPATH": str(tmp_path)}
+    packet = packet_for(home, repo.path, stages=(("codex_plan_draft", "plan_draft"),), checks=("poem",))
+    argv = judge_argv(packet, "codex_plan_draft")
+
+    def judged(text: str) -> tuple[int, list[str]]:
+        report(packet, text, "codex_plan_draft")
+        done = module("gates", *argv, cwd=home, env=env)
+        with open(argv[7], encoding="utf-8") as file:
+            result = json.load(file)
+        return done.returncode, [f"{check['name']} {check['passed']}" for check in result["checks"]]
+
+    assert judged("## Plan\n\na rhyme\n") == (0, ["report True", "scope True", "poem True"])
+    assert judged("## Plan\n\nprose\n") == (1, ["report True", "scope True", "poem False"])
+    env["HOLDFAST_PLUGINS"] = ""
+    done = module("gates", *argv, cwd=home, env=env)
+    assert done.returncode == 3, "a check that cannot be made is no verdict"
+    assert "no check named 'poem'" in done.stderr
 
 
 def test_a_bug_is_not_taken_for_a_verdict(packet, tmp_path) -> None:

@@ -19,6 +19,7 @@ from holdfast.store.layout import Home
 from holdfast.testing import Scenario
 from holdfast.views.tui.app import TopApp
 from tests.support import kin
+from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
 
@@ -46,6 +47,10 @@ class Screen:
 
     async def type(self, text: str) -> None:
         await self.press(*("space" if char == " " else char for char in text))
+
+    async def click(self, column: int, line: int, *, times: int = 1) -> None:
+        await self._pilot.click(offset=(column, line), times=times)
+        await self._pilot.pause()
 
     async def until(self, text: str, within_s: float = 20.0) -> str:
         """Wait until the text is on the screen."""
@@ -157,6 +162,24 @@ def test_the_cursor_skips_headings_and_stays_on_its_task() -> None:
         await asyncio.to_thread(task.wait_for, "completed")
         await screen.until("ended (3)")
         assert tasks.selected == "busy"
+
+    drive(steps)
+
+
+def test_the_mouse_selects_and_opens_a_task_and_its_pages() -> None:
+    for name in ("one", "two"):
+        Task.shell("echo hi", "--id", name).wait_for("completed")
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("ended (2)")
+        at = next(at for at, line in enumerate(screen.lines) if line.startswith("one"))
+        await screen.click(3, at)
+        assert screen.app.top.tasks.selected == "one"
+        await screen.click(3, at, times=2)
+        await screen.until("1 log")
+        tabs = next(at for at, line in enumerate(screen.lines) if "1 log" in line)
+        await screen.click(screen.lines[tabs].index("events"), tabs)
+        await screen.until("task.created")
 
     drive(steps)
 
@@ -299,6 +322,46 @@ def test_a_question_is_answered() -> None:
         assert "the test one" in task.log()
 
     drive(steps)
+
+
+def test_a_long_question_leaves_room_for_the_answer() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.wait_for("running")
+    question = "\n".join(f"line {number} of the question " + "x" * 60 for number in range(40))
+    assert holdfast("interrupt", "it", "-m", question).returncode == 0
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("needs you (1)")
+        await screen.press("a")
+        await screen.until("enter: send")
+        assert "│ line 0 of the question" in screen.text
+        assert "│ line 1 of the question" in screen.text, "a line of its own"
+        assert "the agent gets this text" in screen.text
+        await screen.press("escape")
+        kin.go()
+
+    drive(steps, columns=80)
+    task.stop()
+
+
+@pytest.mark.parametrize(
+    ("key", "sign", "ends"), [("a", "Approve it?", "completed"), ("x", "Reject", "killed")]
+)
+def test_a_stage_is_approved_or_rejected(key: str, sign: str, ends: str) -> None:
+    packet = Written({"scripted_brief": None, "scripted_impl": None}, approval=["scripted_impl"])
+    assert holdfast("run", "--packet", packet.path, cwd=packet.project.path).returncode == 4
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", packet.task_id))
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("needs you (1)")
+        await screen.press(key)
+        await screen.until(sign)
+        assert "the agent gets this text" not in screen.text, "no agent gets it when the task ends"
+        await screen.press("enter")
+        await asyncio.to_thread(task.wait_for, ends, within_s=60)
+
+    drive(steps)
+    assert len(task.events("approval.given")) == (key == "a")
 
 
 def test_an_ended_task_is_retried_and_a_refusal_is_shown() -> None:

@@ -378,7 +378,7 @@ def test_the_form_has_the_schema_of_the_manifest(served: Served) -> None:
             "fields": {"agent": "claude", "project": workspace(), "prompt": "x", "max_turns": "-1"},
         },
     )
-    assert (status, told["problems"]) == (400, {"max_turns": "at least 1"})
+    assert (status, told["problems"]) == (400, {"max_turns": "must be at least 1"})
 
 
 @pytest.mark.parametrize("prompt", ["fix 'it', \"now\"", "--yolo", "-", "two\nlines; $(id) `id`"])

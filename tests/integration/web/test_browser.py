@@ -9,6 +9,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +21,9 @@ from tests.support.relay import Relay
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 from tests.support.web import Served, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -93,6 +97,44 @@ def test_the_slider_shows_the_task_as_it_was(served: Served) -> None:
         page.get_by_role("button", name="Leave the replay").first.click()
         page.locator(".lines").get_by_text("two").wait_for()
         assert replay.count() == 0
+
+
+def test_a_found_line_is_shown_and_stays_while_the_log_grows(served: Served) -> None:
+    task = Task.shell(
+        f"i=0; while [ $i -lt 4000 ]; do i=$((i+1)); echo row $i of the log; done; {kin.WAIT} echo more",
+        "--id",
+        "it",
+    )
+    task.wait_for_log("row 4000 of")
+    with browsing(served, "found") as page:
+        page.goto(f"{served.base}/task/it")
+        page.locator(".lines").get_by_text("row 4000 of").wait_for()
+        search = page.get_by_role("searchbox", name="Search the log")
+        for wanted in ("row 3900 of", "row 20 of", "row 3900 of"):
+            search.fill(wanted)
+            search.press("Enter")
+            page.locator(".hits li button", has_text=wanted).click()
+            eventually(lambda wanted=wanted: _seen(page, wanted), 20, f"{wanted} is in sight")
+            assert page.get_by_role("button", name="Follow", exact=True).is_visible()
+        kin.go()
+        task.wait_for("completed")
+        page.locator(".state", has_text="completed").wait_for()
+        assert _seen(page, "row 3900 of")
+        page.get_by_role("button", name="End", exact=True).click()
+        eventually(lambda: _seen(page, "more"), 20, "the end is in sight")
+
+
+def _seen(page: Page, text: str) -> bool:
+    """Whether a line of the log is within its box."""
+    return page.locator(".lines").evaluate(
+        """(box, text) => {
+          const line = [...box.querySelectorAll(".line")].find((each) => each.textContent.includes(text));
+          if (!line) return false;
+          const [inner, outer] = [line.getBoundingClientRect(), box.getBoundingClientRect()];
+          return inner.top >= outer.top && inner.bottom <= outer.bottom;
+        }""",
+        text,
+    )
 
 
 def test_a_question_is_answered(served: Served) -> None:
@@ -177,7 +219,7 @@ def test_a_task_is_started(home: str) -> None:
         page.get_by_text("Limits, labels and more").click()
         page.get_by_label("Turns").fill("0")
         page.get_by_label("Budget in dollars").fill("much")
-        page.locator("#p-budget_usd").get_by_text("a number").wait_for()
+        page.locator("#p-budget_usd").get_by_text("must be a number").wait_for()
         page.locator("#p-max_turns").get_by_text("at least 1").wait_for()
         page.get_by_label("Turns").fill("7")
         page.get_by_label("Budget in dollars").fill("2.5")

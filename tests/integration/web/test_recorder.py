@@ -13,6 +13,7 @@ from holdfast import clock
 from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.browser import browsing
+from tests.support.packets import REPORTS, Written
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
@@ -204,3 +205,57 @@ def test_a_phone_shows_a_diff_below_each_other_and_whole_rows(served: Served) ->
         table = """() => [...document.querySelectorAll(".scroll, main")]
           .map((each) => each.scrollWidth - each.clientWidth)"""
         assert max(page.evaluate(table)) <= 1, "no column is cut"
+
+
+def test_checks_are_no_attempts_and_an_approval_offers_what_works(served: Served) -> None:
+    usage = Scenario().usage(input_tokens=40_000, output_tokens=3_000, cost_usd=12.34)
+    brief = usage.say(REPORTS["brief"]).result("ok")
+    packet = Written({"scripted_brief": brief, "scripted_impl": None}, approval=["scripted_impl"])
+    assert holdfast("run", "--packet", packet.path, cwd=packet.project.path).returncode == 4
+    with browsing(served, "approval") as page:
+        _open(page, served, "/task/it?tab=events")
+        page.get_by_role("tab", name="Attempts 1").wait_for()  # besides, a preparation and a gate
+        slider = page.get_by_role("slider", name="Replay")
+        slider.press("End")
+        slider.press("ArrowLeft")
+        page.get_by_role("group", name="Replay").get_by_text("attempt 1").first.wait_for()
+        page.get_by_role("button", name="Copy: holdfast approve it").wait_for()
+        for verb in ("takeover", "attach", "resume"):
+            assert page.get_by_role("button", name=f"Copy: holdfast {verb} it").count() == 0, verb
+        assert page.get_by_text("at this rate").count() == 0, "calls are made by stages, not by time"
+        page.set_viewport_size({"width": 375, "height": 720})
+        cell = page.locator(".events .last").first.bounding_box()
+        assert cell is not None
+        assert cell["width"] > 280, "an event has the whole width of a phone"
+        page.set_viewport_size({"width": 1280, "height": 720})
+        _open(page, served, "/")
+        page.get_by_role("button", name="Board", exact=True).click()
+        page.locator(".card.task").wait_for()
+        assert page.locator(".columns").evaluate("(each) => each.scrollWidth <= each.clientWidth")
+        section = page.locator(".columns section").first
+        assert section.evaluate("(each) => each.scrollWidth <= each.clientWidth"), "a card fits its column"
+
+
+def test_marks_without_room_are_counted(served: Served) -> None:
+    with browsing(served, "marks") as page:
+        shown = page.evaluate(
+            """async (places) => (await import("/recorder.js")).stack(places.map((each) => [each, each]))
+                .map(({ place, level, more }) => [place, level, more])""",
+            [0, 1, 2, 3, 4, 30, 44],
+        )
+    assert shown == [[0, 0, []], [1, 1, []], [2, 2, [3, 4]], [30, 0, []], [44, 0, []]]
+
+
+def test_the_figures_change_while_they_are_shown(served: Served) -> None:
+    with browsing(served, "figures") as page:
+        _open(page, served, "/metrics")
+        ended = page.locator(".figures").first.locator("div", has_text="Ended").locator("dd")
+        assert ended.inner_text() == "0"
+        Task.shell("echo hi", "--id", "it").wait_for("completed")
+        page.locator(".agents tr", has_text="command").wait_for()
+        eventually(lambda: ended.inner_text() == "1", 20, "the task is counted")
+        sign = page.locator(".u-marker").nth(1)
+        light = sign.evaluate("(each) => getComputedStyle(each).backgroundColor")
+        page.emulate_media(color_scheme="dark")
+        dark = "(each) => getComputedStyle(each).backgroundColor"
+        eventually(lambda: sign.evaluate(dark) != light, 10, "plots have the colours of the dark page")

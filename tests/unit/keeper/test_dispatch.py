@@ -248,8 +248,9 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
     atomic.write_json(waits.manifest, {**data, "stages": stages}, durable=False)
     with LocalQueue(keeper.home) as queue:
         spec = loop_state.read_spec(keeper.home)
-        found, _ = capacity.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())
+        found, held = capacity.measure(keeper.home, queue.claims(), spec, cooling=0, agents=("scripted",))
         assert found.agents.get("scripted") == left
+        assert [*held] == (["scripted"] if left == 0 else [])
         # After a short wait it goes on without asking the queue, so it keeps its slot.
         assert found.slots == spec.slots + (wake_s >= 60.0)
         claimed = queue.claim("somebody", found)

@@ -53,7 +53,7 @@ def test_the_gate_is_awaited_from_success_until_it_speaks() -> None:
     assert (stage_state.awaits_gate, stage_state.gate_result) == (False, None)
     stage_state.attempt = attempt(3)
     assert stage_state.awaits_gate is False
-    stage_state.accepted = 3
+    stage_state.gate_attempt = 3
     assert stage_state.awaits_gate is True
     stage_state.gate = judged(3, passed=False)
     assert stage_state.awaits_gate is False
@@ -73,15 +73,15 @@ def test_a_gate_result_of_an_earlier_attempt_does_not_count() -> None:
 def test_a_stage_that_begins_again_is_judged_again(afresh: bool) -> None:
     stage_state = StageState("codex_impl", "codex")
     stage_state.attempt = stage_state.ran = attempt(1)
-    stage_state.accepted, stage_state.gate = 1, judged(1, passed=True)
+    stage_state.gate_attempt, stage_state.gate = 1, judged(1, passed=True)
     stage_state.workspace = ev.WorkspacePrepared(
         stage="codex_impl", path="/p", kind="in_place", tree="t", base_tree="t"
     )
-    stage_state.overflows = stage_state.chores_in_vain = 2
+    stage_state.overflows = stage_state.failed_chores_in_a_row = 2
     stage_state.session_id, stage_state.is_approved = "S", True
     stage_state.begin_again(afresh=afresh, was_done=True)
     assert (stage_state.gate_result, stage_state.awaits_gate, stage_state.workspace) == (None, False, None)
-    assert (stage_state.overflows, stage_state.chores_in_vain) == (0, 0)
+    assert (stage_state.overflows, stage_state.failed_chores_in_a_row) == (0, 0)
     # Afresh: a new session, and a person is asked again.
     kept = (None, None, False) if afresh else ("S", stage_state.attempt, True)
     assert (stage_state.session_id, stage_state.ran, stage_state.is_approved) == kept

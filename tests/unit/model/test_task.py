@@ -281,11 +281,11 @@ def test_usage_of_attempts_is_added_and_a_cumulative_report_replaces() -> None:
 
     story = Story().attempt(1)
     story.tell(usage(1, 10, cumulative=True), usage(1, 25, cumulative=True)).end(1, "crashed")
-    assert story.task.usage == Usage(input_tokens=25)
+    assert story.task.spending.usage == Usage(input_tokens=25)
     story.move("crashed").move("spawning").attempt(2)
     story.tell(usage(2, 5, cumulative=False), usage(2, 5, cumulative=False)).end(2, "success")
-    assert story.task.usage == Usage(input_tokens=35)
-    assert story.task.usage.cost_usd is None
+    assert story.task.spending.usage == Usage(input_tokens=35)
+    assert story.task.spending.usage.cost_usd is None
 
 
 def test_what_a_takeover_used_is_unknown_until_its_session_is_reported() -> None:
@@ -307,16 +307,16 @@ def test_what_a_takeover_used_is_unknown_until_its_session_is_reported() -> None
 
     story = Story().attempt(1, session="s")
     story.tell(of_session(1, 10, 0.1)).end(1, "stopped")
-    assert (story.task.unpriced, story.task.uncounted) == ({}, {})
+    assert (story.task.spending.unpriced, story.task.spending.uncounted) == ({}, {})
     story.move("interrupted").tell(*takeover(2)).move("spawning")
-    assert (story.task.unpriced, story.task.uncounted) == ({2: "s"}, {2: "s"})
+    assert (story.task.spending.unpriced, story.task.spending.uncounted) == ({2: "s"}, {2: "s"})
     assert manifest.render(story.task, "", manifest.Observed())["usage"]["uncounted_takeovers"] == 1
     # Tokens of the whole session include those of the person; its cost is still unknown.
     story.attempt(3, mode="resume", session="s").tell(of_session(3, 50)).end(3, "stopped")
-    assert (list(story.task.unpriced), story.task.uncounted) == ([2, 3], {})
-    assert story.task.usage.input_tokens == 50
+    assert (list(story.task.spending.unpriced), story.task.spending.uncounted) == ([2, 3], {})
+    assert story.task.spending.usage.input_tokens == 50
     assert "uncounted_takeovers" not in manifest.render(story.task, "", manifest.Observed())["usage"]
     assert story.task.attempt_count == 2
     story.move("spawning").attempt(4, mode="resume", session="s")
     story.tell(of_session(4, 60, 0.5)).end(4, "success")
-    assert story.task.unpriced == {}
+    assert story.task.spending.unpriced == {}

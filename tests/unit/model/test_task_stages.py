@@ -60,11 +60,11 @@ def test_two_attempts_side_by_side() -> None:
         ev.AgentUsage(attempt=3, offset=2, input_tokens=7, output_tokens=1),
     )
     assert [attempt.last_text for attempt in task.current] == ["from the left", "from the right"]
-    assert (task.total_usage.input_tokens, task.usage.input_tokens) == (12, None)
+    assert (task.total_usage.input_tokens, task.spending.usage.input_tokens) == (12, None)
     assert (task.stage_states["left"].session_id, task.stage_states["right"].session_id) == ("L", "R")
     story.end(2, "success")
     assert [attempt.number for attempt in task.open_executions] == [3]
-    assert (task.usage.input_tokens, task.total_usage.input_tokens) == (5, 12)
+    assert (task.spending.usage.input_tokens, task.total_usage.input_tokens) == (5, 12)
     story.end(3, "crashed")
     assert task.open_executions == []
     assert task.has_undecided
@@ -128,7 +128,7 @@ def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
     assert task.stage_states["a_run"].workspace == PREPARED
 
 
-def test_chores_in_vain_are_counted_until_one_is_of_use() -> None:
+def test_failed_chores_are_counted_until_one_succeeds() -> None:
     story = Story(pipeline=PIPELINE)
     failed = ev.ChoreFailed(stage="a_run", attempt=1, kind="prepare", reason="killed")
     for number in (1, 2):
@@ -138,11 +138,11 @@ def test_chores_in_vain_are_counted_until_one_is_of_use() -> None:
         story.tell(failed.evolve(attempt=number))
         assert story.task.chore is None
     stage_state = story.task.stage_state("a_run")
-    assert stage_state.chores_in_vain == 2
+    assert stage_state.failed_chores_in_a_row == 2
     story.tell(failed.evolve(attempt=3, counts=False))
-    assert stage_state.chores_in_vain == 2
+    assert stage_state.failed_chores_in_a_row == 2
     story.tell(PREPARED)
-    assert stage_state.chores_in_vain == 0
+    assert stage_state.failed_chores_in_a_row == 0
 
 
 def test_a_chore_that_never_started_is_void_like_an_attempt() -> None:
@@ -376,7 +376,7 @@ def test_a_retry_from_a_stage_begins_it_again() -> None:
     story.tell(ev.StageDone(stage="a_run", attempt=1)).move("killed")
     story.tell(ev.RunOpened(run=2, request="r", from_stage="a_run"))
     stage_state = story.task.stage_states["a_run"]
-    assert (stage_state.workspace, stage_state.gate, stage_state.accepted, stage_state.session_id) == (
+    assert (stage_state.workspace, stage_state.gate, stage_state.gate_attempt, stage_state.session_id) == (
         None,
         None,
         0,

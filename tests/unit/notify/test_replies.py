@@ -11,9 +11,8 @@ import pytest
 
 from holdfast import clock, ids
 from holdfast.errors import NotPossible, UsageError
-from holdfast.notify import replies, reply_stream, rules
+from holdfast.notify import replies, reply_key, reply_stream, rules
 from holdfast.notify.replies import Awaited
-from holdfast.store import trust
 from holdfast.store.layout import Home
 from tests.unit.notify.test_settings import read
 
@@ -72,7 +71,7 @@ def test_a_key_that_is_torn_is_not_used(place_home: Home, content: bytes) -> Non
     with open(os.path.join(folder, name), "wb") as file:
         file.write(content)
     with pytest.raises(NotPossible, match="is not a key"):
-        trust.reply_key(place_home.path, create=True)
+        reply_key.read(place_home.path, create=True)
 
 
 def test_of_two_replies_one_is_taken(place_home: Home) -> None:

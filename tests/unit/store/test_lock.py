@@ -16,6 +16,7 @@ import pytest
 
 from holdfast.errors import LockHeld, StorageError
 from holdfast.store import lock as locks
+from holdfast.store import lock_holders, lock_owner
 from holdfast.store.layout import anchor_of
 from tests.support.waiting import eventually
 
@@ -48,7 +49,7 @@ def test_a_held_lock_is_refused_with_its_owner_and_free_after_a_kill(path: str) 
     process = holder(path)
     assert process.stdout.readline() == b"held\n"
     assert locks.is_held(path)
-    owner = locks.owner(path)
+    owner = lock_owner.owner(path)
     assert owner is not None
     assert owner.pid == process.pid
     with pytest.raises(LockHeld, match=f"held by process {process.pid}") as caught:
@@ -58,7 +59,7 @@ def test_a_held_lock_is_refused_with_its_owner_and_free_after_a_kill(path: str) 
     process.communicate(timeout=10)
     assert not locks.is_held(path)
     # The text stays, but has no meaning.
-    assert locks.owner(path) == owner
+    assert lock_owner.owner(path) == owner
     locks.acquire(path, role="test", within_s=0.0).release()
 
 
@@ -68,11 +69,11 @@ def test_a_forked_copy_keeps_the_lock_and_is_found_among_its_holders(path: str) 
     process = holder(path, "fork")
     lines = {process.stdout.readline(), process.stdout.readline()}
     child = int((lines - {b"held\n"}).pop())
-    assert sorted(locks.holders(path)) == sorted([process.pid, child])
+    assert sorted(lock_holders.holders(path)) == sorted([process.pid, child])
     process.kill()
     process.wait(timeout=10)
     assert locks.is_held(path)
-    assert locks.holders(path) == [child]
+    assert lock_holders.holders(path) == [child]
     os.kill(child, signal.SIGKILL)
     eventually(lambda: not locks.is_held(path), what="the last copy is gone")
     process.stdin.close()
@@ -92,10 +93,10 @@ def test_release_frees_and_does_not_unlink(path: str) -> None:
 def test_a_lock_file_with_nonsense_has_no_owner_and_can_be_taken(path: str, text: bytes) -> None:
     with open(path, "wb") as file:
         file.write(text)
-    assert locks.owner(path) is None
+    assert lock_owner.owner(path) is None
     assert not locks.is_held(path)
     locks.acquire(path, role="test").release()
-    assert locks.owner(path).pid == os.getpid()
+    assert lock_owner.owner(path).pid == os.getpid()
 
 
 def test_a_symlink_is_never_locked(path: str, place) -> None:
@@ -103,7 +104,7 @@ def test_a_symlink_is_never_locked(path: str, place) -> None:
     with open(victim, "wb") as file:
         file.write(b"precious")
     os.symlink(victim, path)
-    assert locks.owner(path) is None
+    assert lock_owner.owner(path) is None
     assert not locks.is_held(path)
     locks.acquire(path, role="test").release()
     with open(victim, "rb") as file:
@@ -114,8 +115,8 @@ def test_a_symlink_is_never_locked(path: str, place) -> None:
 
 def test_what_is_not_there_is_neither_held_nor_owned(path: str) -> None:
     assert not locks.is_held(path)
-    assert locks.owner(path) is None
-    assert locks.holders(path) == []
+    assert lock_owner.owner(path) is None
+    assert lock_holders.holders(path) == []
 
 
 _WAITER = r"""
@@ -166,7 +167,7 @@ def test_a_lock_with_one_half_removed_is_held(place, name: str, half: str) -> No
     first.communicate(timeout=10)
     assert waiter.stdout.readline() == b"held\n"
     assert locks.is_held(any_path)
-    assert locks.owner(any_path).pid == waiter.pid
+    assert lock_owner.owner(any_path).pid == waiter.pid
     waiter.communicate(timeout=10)
     assert not locks.is_held(any_path)
 
@@ -179,8 +180,8 @@ def test_the_owner_puts_back_what_was_removed(place, half: str) -> None:
         remove(path, half)
         assert lock.mend()
         assert os.path.isdir(anchor_of(path))
-        assert locks.owner(path).pid == os.getpid()
-        assert locks.role(path) == "test"
+        assert lock_owner.owner(path).pid == os.getpid()
+        assert lock_owner.role(path) == "test"
     # Both halves are locked again: each alone keeps others out.
     os.unlink(path)
     assert locks.is_held(path)
@@ -201,7 +202,7 @@ def test_an_owner_without_either_half_is_none(place) -> None:
     assert not os.path.exists(path)
     taken = locks.acquire(path, role="other")
     assert not lock.mend()
-    assert locks.role(path) == "other"
+    assert lock_owner.role(path) == "other"
     taken.release()
     lock.release()
 
@@ -256,15 +257,15 @@ def test_what_is_no_file_is_put_aside(place, makes: str) -> None:
         "zero": lambda path: os.symlink("/dev/zero", path),
     }[makes]
     make(path)
-    assert locks.owner(path) is None
+    assert lock_owner.owner(path) is None
     assert not locks.is_held(path)
     lock = locks.acquire(path, role="test")
-    assert locks.owner(path).pid == os.getpid()
+    assert lock_owner.owner(path).pid == os.getpid()
     assert os.path.lexists(f"{path}.aside-1")
     os.unlink(path)
     make(path)
     assert lock.mend()
-    assert locks.owner(path).pid == os.getpid()
+    assert lock_owner.owner(path).pid == os.getpid()
     lock.release()
 
 

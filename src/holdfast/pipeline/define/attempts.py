@@ -17,8 +17,8 @@ _PIPELINE = "routing.pipeline"
 _ATTEMPTS = f"{_PIPELINE}.attempts"
 
 
-class Attempts(Record):
-    """The candidates of a stage."""
+class Candidates(Record):
+    """The candidates of a stage (`attempts` in a manifest)."""
 
     #: The place of the stage.
     at: int
@@ -38,7 +38,7 @@ def read(
     agents: Collection[str],
     origins: Mapping[str, tuple[str, ...]],
     problems: list[Problem],
-) -> Attempts | None:
+) -> Candidates | None:
     """The candidates that a manifest or its profile asks for; None for none, and if they are not possible.
 
     `origins`: if one agent plays all roles, the stages of the profile that each stage stands for.
@@ -72,7 +72,7 @@ def read(
         problems.append(manifest.problem(path, objection[0], objection[1]))
         return None
     own = stages[at].agent
-    return Attempts(
+    return Candidates(
         at=at, number=found[name][0], agents=playing or (own,), judge=judge or own, source=found[name][1]
     )
 

@@ -79,7 +79,7 @@ class Checker:
         return None
 
     def whole(self, node: Node, path: str, least: int, most: int) -> int | None:
-        """An integer; a boolean is none."""
+        """An integer, not a boolean."""
         value = node.value
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value

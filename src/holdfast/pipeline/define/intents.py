@@ -16,7 +16,7 @@ class Intent(Record):
     also: tuple[str, ...] = ()
 
 
-class Option(Record):
+class PipelineOption(Record):
     """An option of a pipeline."""
 
     about: str
@@ -39,29 +39,29 @@ INTENTS: dict[str, Intent] = {
         group="review", about="Reviews, tests and verification of what was implemented."
     ),
 }
-OPTIONS: dict[str, Option] = {
-    "impl_mode": Option(
+OPTIONS: dict[str, PipelineOption] = {
+    "impl_mode": PipelineOption(
         about="How the change is implemented.",
         values=("safe", "one_shot"),
         groups=("impl",),
         is_shape=True,
     ),
-    "review_mode": Option(
+    "review_mode": PipelineOption(
         about="Who reviews.", values=("codex_only", "cross"), groups=("review",), is_shape=True
     ),
-    "timeout_mode": Option(
+    "timeout_mode": PipelineOption(
         about="Whether the time limit of the agent file stops a call (`enforce`) or not (`wait_done`). "
         "`budgets.max_wallclock_sec` always does.",
         values=("enforce", "wait_done"),
         groups=GROUPS,
     ),
-    "security_lens": Option(
+    "security_lens": PipelineOption(
         about="Whether a security review runs in parallel to the other reviews: never, always, or if the "
         "task touches security (`auto`).",
         values=("off", "auto", "always"),
         groups=("impl", "review"),
     ),
-    "consolidate_mode": Option(
+    "consolidate_mode": PipelineOption(
         about="How several results are merged.", values=("standard",), groups=("review", "plan")
     ),
 }

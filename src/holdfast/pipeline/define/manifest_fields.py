@@ -217,6 +217,13 @@ FIELDS = (
         "fail nothing.",
     ),
     Field(
+        path="gate.checks",
+        kind="texts",
+        default=(),
+        about="Checks of other packages that every stage must pass, by the names of their entry points "
+        "(`holdfast.gates`).",
+    ),
+    Field(
         path="gate.ci.pull_request",
         kind="choice",
         choices=CI,

@@ -48,7 +48,7 @@ class Variable(Record):
     default: str | None = None
 
 
-class Template(Record):
+class PacketTemplate(Record):
     """A template, checked."""
 
     name: str
@@ -92,7 +92,7 @@ def _fill(text: str, values: Mapping[str, str], *, is_command: bool = False) -> 
     return _VARIABLE.sub(value, text)
 
 
-def load(name: str, project: str, judge: Judge) -> Template:
+def load(name: str, project: str, judge: Judge) -> PacketTemplate:
     """The template with this name; of the project only if `judge` allows it.
 
     Raises UsageError, InvalidConfig with all problems, UnreadableFile.
@@ -131,7 +131,7 @@ def parts(project: str) -> list[needs.Part]:
     return found
 
 
-def _part(template: Template, data: bytes) -> needs.Part:
+def _part(template: PacketTemplate, data: bytes) -> needs.Part:
     """A template is a text for agents, with commands: all of it needs trust."""
     # Shown as they would run: a default can be the command itself.
     shown = {name: each.default or f"{{{{{name}}}}}" for name, each in template.variables.items()}
@@ -163,7 +163,7 @@ def _names(listing: list[str]) -> Iterator[str]:
     return (name.removesuffix(_END) for name in listing if name.endswith(_END) and not name.startswith("."))
 
 
-def _read(name: str, path: str, data: bytes) -> Template:
+def _read(name: str, path: str, data: bytes) -> PacketTemplate:
     problems: list[Problem] = []
     node = yaml_file.parse(data, path, problems)
     template = None if node is None else _checked(name, path, node, problems)
@@ -175,7 +175,7 @@ def _read(name: str, path: str, data: bytes) -> Template:
     return template
 
 
-def _checked(name: str, path: str, node: Node, problems: list[Problem]) -> Template:
+def _checked(name: str, path: str, node: Node, problems: list[Problem]) -> PacketTemplate:
     checker = Checker(path, problems)
     entries = checker.mapping(node, "", _KEYS)
     if "version" not in entries and isinstance(node.value, dict):
@@ -202,7 +202,7 @@ def _checked(name: str, path: str, node: Node, problems: list[Problem]) -> Templ
                 hint = near(used, variables) or "declare it in variables"
                 checker.blame(entries[key], key, f"{{{{{used}}}}} is not one of its variables", hint)
     kept = {key: value for key, value in values.items() if value is not None}
-    return Template(name=name, path=path, about=about or "", variables=variables, values=kept)
+    return PacketTemplate(name=name, path=path, about=about or "", variables=variables, values=kept)
 
 
 def _variables(checker: Checker, node: Node) -> dict[str, Variable]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import paths
+from holdfast import paths, plugins
 from holdfast.agents import registry
 from holdfast.config import classes, needs
 from holdfast.config import project as project_files
@@ -89,6 +89,7 @@ def examine(
     if checked.get("scope.revert") and checked.get("workspace") != "worktree":
         hint = "in place, changes by an agent and by a person cannot be told apart"
         problems.append(checked.problem("scope.revert", "needs workspace: worktree", hint))
+    problems += _unknown_checks(checked)
     templates: dict[str, str] = {}
     if not problems and resolved is not None:
         templates = _check_inputs(checked, resolved, problems, folder=folder, judge=judge)
@@ -169,6 +170,17 @@ def _check_inputs(
     except HoldfastError as error:
         problems.append(checked.problem("security.forbidden_paths", str(error), error.hint))
     return {each.role: each.text for each in templates if each.place == "project"}
+
+
+def _unknown_checks(checked: Manifest) -> list[Problem]:
+    """Checks of other packages that are not installed, or not allowed by HOLDFAST_PLUGINS."""
+    wanted: tuple[str, ...] = checked.get("gate.checks") or ()
+    unknown = [name for name in wanted if not plugins.find(plugins.CHECKS, name)]
+    if not unknown:
+        return []
+    known = ", ".join(sorted({entry.name for entry in plugins.find(plugins.CHECKS)})) or "none"
+    hint = f"installed: {known}; holdfast's own checks need not be named"
+    return [checked.problem("gate.checks", f"no package has a check {name!r}", hint) for name in unknown]
 
 
 def invalid(path: str, problems: tuple[Problem, ...]) -> InvalidManifest:
@@ -260,6 +272,7 @@ def pipeline_spec(written: WrittenPacket) -> PipelineSpec:
         acceptance_links=get("acceptance.links"),
         acceptance_clean=get("acceptance.clean_room"),
         max_severity=get("gate.max_severity") or "",
+        checks=get("gate.checks"),
         retry_budget=get("budgets.retry_budget"),
         paid_call_budget=get("budgets.paid_call_budget"),
         max_wallclock_s=float(get("budgets.max_wallclock_sec")),

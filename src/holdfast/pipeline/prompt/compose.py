@@ -34,7 +34,7 @@ _COMMANDS = "Acceptance commands"
 _NO_PIPELINE = PipelineSpec(intent="", group="", profile="")
 
 
-class Part(Record):
+class PromptPart(Record):
     """The text between two markers."""
 
     name: str
@@ -123,8 +123,8 @@ class _Draft:
 
     def __init__(self, packet: Packet, spec: TaskSpec, stage: StageSpec, clean: Callable[[str], str]) -> None:
         self._packet, self._spec, self._stage, self._clean = packet, spec, stage, clean
-        self._before: list[Part] = []
-        self._after: list[Part] = []
+        self._before: list[PromptPart] = []
+        self._after: list[PromptPart] = []
         self._pack: str | None = None
         self._attached: list[Attachment] = []
         self._log: list[str] = []
@@ -172,7 +172,7 @@ class _Draft:
             context = self._pack if digest is None else digest
             kind = "complete" if digest is None else f"digest of {_size(self._pack)}"
             log.append(f"context: {_size(context)}, {kind} (policy {policy})")
-            parts.append(Part(name="context", text=context))
+            parts.append(PromptPart(name="context", text=context))
         parts += self._after
         parts += self._attachments(level, log)
         data = _encoded(sealed(parts))
@@ -181,7 +181,7 @@ class _Draft:
             text=data.decode(), sha256=sha256(data), log=tuple(log), template=self._template, digest=digest
         )
 
-    def _attachments(self, level: int, log: list[str]) -> Iterator[Part]:
+    def _attachments(self, level: int, log: list[str]) -> Iterator[PromptPart]:
         if level and self._attached:
             log.append("attachments: cut further to fit")
         usual, whole = _LEVELS[level]
@@ -189,10 +189,10 @@ class _Draft:
             lines = whole if each.is_whole else usual
             text, note = attachments.shown(each, lines=lines)
             log.append(f"attachment {each.name}: {note}")
-            yield Part(name=f"attachment {each.name}", text=text)
+            yield PromptPart(name=f"attachment {each.name}", text=text)
 
-    def _part(self, name: str, text: str) -> Part:
-        return Part(name=name, text=self._cleaned(name, text))
+    def _part(self, name: str, text: str) -> PromptPart:
+        return PromptPart(name=name, text=self._cleaned(name, text))
 
     def _cleaned(self, name: str, text: str) -> str:
         cleaned = self._clean(text)
@@ -222,7 +222,7 @@ def _listed(title: str, items: Sequence[str]) -> str:
     return "\n".join([f"{title}:", *(f"- {item}" for item in items)]) if items else ""
 
 
-def sealed(parts: Sequence[Part]) -> str:
+def sealed(parts: Sequence[PromptPart]) -> str:
     """The parts between their markers."""
     seal = sha256("\0".join(f"{part.name}\0{part.text}" for part in parts).encode("utf-8", "replace"))[:16]
     lines: list[str] = []

@@ -123,7 +123,7 @@ def view_of(
     """
     spec, attempt, usage = task.spec, task.attempt, task.total_usage
     ended = attempt.ended if attempt is not None else None
-    limits, pipeline, before = spec.limits, spec.pipeline, task.usage_before_run
+    limits, pipeline, before = spec.limits, spec.pipeline, task.spending.usage_before_run
     return SummaryView(
         task_id=spec.task_id,
         task_name=spec.task_name,
@@ -148,8 +148,8 @@ def view_of(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
-        unpriced_calls=len(task.unpriced),
-        uncounted_takeovers=len(task.uncounted),
+        unpriced_calls=len(task.spending.unpriced),
+        uncounted_takeovers=len(task.spending.uncounted),
         budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
         budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
         takeover=_takeover(task),
@@ -346,9 +346,9 @@ def _leftovers(task: Task) -> str:
 
 
 def _takeover(task: Task) -> tuple[str, str, int] | None:
-    taken, ended = task.takeover, task.takeover_ended
-    if taken is None:
+    if task.takeover is None:
         return None
+    started, ended = task.takeover.started, task.takeover.ended
     words = {"handed_back": "handed back", "kept": "kept", "lost": "lost"}
     how, files = (words.get(ended.how, ended.how), ended.files) if ended is not None else ("not ended", 0)
-    return taken.by or "unknown", how, files
+    return started.by or "unknown", how, files

@@ -13,7 +13,7 @@ from holdfast.packet import load
 from holdfast.runner.attempt.kinship import Kinship
 from holdfast.runner.attempt.sweep import Sweep
 from holdfast.store import lock as locks
-from holdfast.store import process
+from holdfast.store import lock_holders, process
 from holdfast.store.layout import AttemptDir, Packet
 
 
@@ -36,7 +36,7 @@ def end_strays(task: Task, packet: Packet) -> None:
     strays = [packet.attempt(name) for name in load.attempt_names(packet) if name not in known]
     _finish(
         [
-            Sweep(Kinship(directory, attempt_id=""), locks.holder(directory.lock), tree_known=True)
+            Sweep(Kinship(directory, attempt_id=""), lock_holders.holder(directory.lock), tree_known=True)
             for directory in strays
             if locks.is_held(directory.lock)
         ]

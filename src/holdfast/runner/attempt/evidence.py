@@ -63,7 +63,7 @@ class EvidenceTracker:
         return self._progress_mono
 
     def lived_s(self) -> float:
-        """How long it has lived, on the clock that stands still while the machine sleeps."""
+        """How long it has lived, on the clock that stops while the machine sleeps."""
         started = self._execution.started
         return max(0.0, clock.mono() - started.mono_s) if started is not None else 0.0
 

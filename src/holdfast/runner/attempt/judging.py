@@ -119,7 +119,7 @@ class Judging:
         self.tracker.note_growth(self._schedule.unseen_s(clock.mono()))
 
     def accept(self) -> None:
-        """The verdict of the pending judgement is recorded: it is no news any more."""
+        """The verdict of the pending judgement is recorded, so it is no longer new."""
         assert self.pending is not None
         verdict = self.pending.judgement.verdict
         self._last_verdict = (verdict.kind, verdict.because)

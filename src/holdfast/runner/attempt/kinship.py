@@ -13,8 +13,7 @@ import sys
 from holdfast import ids, own_python
 from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessIdentity
-from holdfast.store import atomic, process
-from holdfast.store import lock as locks
+from holdfast.store import atomic, lock_owner, process
 from holdfast.store.layout import AttemptDir, is_our_lock
 
 TYPE_CHECKING = False
@@ -120,7 +119,7 @@ def holds_our_lock(pid: int, marker: str) -> bool:
 
 
 def _has_signed(pid: int, lock: str) -> bool:
-    owner = locks.owner(lock)
+    owner = lock_owner.owner(lock)
     return owner is not None and owner.pid == pid and owner.start_time == process.start_time(pid)
 
 

@@ -12,7 +12,7 @@ from holdfast.model import events as ev
 from holdfast.model.execution import dirname
 from holdfast.packet import load
 from holdfast.runner.ledger import Ledger
-from holdfast.store import atomic
+from holdfast.store import atomic, lock_owner
 from holdfast.store import lock as locks
 from holdfast.store.directories import remove_tree
 from holdfast.store.layout import AttemptDir
@@ -94,7 +94,7 @@ def _fork(
                 lock.descriptors,
                 write_end,
                 keep=keep,
-                sign=lambda pid: locks.signature("recorder", pid),
+                sign=lambda pid: lock_owner.signature("recorder", pid),
             )
         except OSError:
             os.close(read_end)

@@ -87,7 +87,7 @@ def write_exit(
         packet = files.open_folder(os.path.dirname(path))
     except OSError:
         return False
-    attempt = recorder.Attempt(packet, name)
+    attempt = recorder.AttemptPlace(packet, name)
     try:
         return recorder.write_exit(attempt, by=by, status=status, usage=usage, exec_errno=None)
     finally:

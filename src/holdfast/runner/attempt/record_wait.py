@@ -6,8 +6,7 @@ import signal
 
 from holdfast import clock
 from holdfast.runner.plan.facts import ExecutionFacts
-from holdfast.store import lock as locks
-from holdfast.store import process
+from holdfast.store import lock_holders, process
 
 #: A recorder that owes a record for longer than this is woken with SIGCONT, and again after this time.
 OVERDUE_S = 2.0
@@ -44,7 +43,7 @@ class RecordWait:
         """SIGCONT to every process that holds the lock; returns how long the record has been awaited."""
         self._woken_mono = clock.mono()
         # Found by the lock, not by its text: a stopped process may not have signed it yet.
-        for pid in locks.holders(lock):
+        for pid in lock_holders.holders(lock):
             holder = process.identify(pid)
             if holder is not None:
                 process.send(holder, signal.SIGCONT)

@@ -108,7 +108,7 @@ def _workspace(ledger: Ledger, builder: SandboxBuilder, opened: ev.AttemptOpened
 
 
 def _only_reads(ledger: Ledger, opened: ev.AttemptOpened) -> bool:
-    """Whether the program leaves it to the sandbox that it writes nothing."""
+    """Whether the program relies on the sandbox to write nothing."""
     stage = ledger.task.stage_spec(opened.stage)
     profile = permissions.granted(ledger.task, stage) if stage is not None else ""
     able = registry.adapter(opened.agent).capabilities

@@ -18,8 +18,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model.process import ProcessIdentity
 from holdfast.redact import Redactor
 from holdfast.runner.attempt.kinship import Kinship
-from holdfast.store import lock as locks
-from holdfast.store import process
+from holdfast.store import lock_owner, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ class Sweep:
         """A pass found nothing. Returns when the next one is due, or None once it is certain."""
         now_mono = clock.mono()
         self._empty_mono = self._empty_mono or now_mono
-        if self._tree_known and locks.says_none_left(self._kin.directory.lock):
+        if self._tree_known and lock_owner.says_none_left(self._kin.directory.lock):
             self.proof = "none left"  # wait(2) told the recorder that it has no children, so none can hide
             return None
         recorder = self._living_recorder()

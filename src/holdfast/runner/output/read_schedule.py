@@ -17,7 +17,7 @@ from holdfast.watch.growth import GrowthWatch
 #: Minimum time between two reads.
 READ_INTERVAL_S = 0.1
 #: Maximum time between two reads while a plain command prints.
-LONGEST_S = 8.0
+LONGEST_S = 10.0
 #: Output after a silence this long is rare and is read at once; a timer would cost more than it saves.
 SILENCE_S = 2 * LONGEST_S
 #: How long a ring of the bell is valid; followers ring twice in that time.

@@ -1,4 +1,4 @@
-"""What every step works with: ledger, environment, observers, locks, and the runner's memory."""
+"""What every step works with: ledger, environment, observers, locks, and what the runner remembers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.model.execution import Execution
 from holdfast.packet import environment
 from holdfast.redact import Redactor, WithholdingRedactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.plan.facts import Memory
+from holdfast.runner.plan.facts import Remembered
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
 from holdfast.runner.wake.waiter import Waiter
 from holdfast.store import atomic
@@ -30,7 +30,7 @@ class Context:
         self.waiter = waiter
         #: env.json: what agents of this task are started with.
         self.env = env
-        self.memory = Memory(jitter=os.urandom(1)[0] / 255)
+        self.remembered = Remembered(jitter=os.urandom(1)[0] / 255)
         self.workspace_lock = WorkspaceLock(ledger)
         #: Running sweeps, by the number of the execution.
         self.sweeps: dict[int, Sweep] = {}
@@ -86,7 +86,8 @@ class Context:
 def read_environment(ledger: Ledger) -> dict[str, Any]:
     """env.json; deleted at the task's end, after which nothing is started any more.
 
-    Not another one: an agent can write it, and its variables reach chores and the next attempt.
+    Only the one whose digest is in the journal: an agent can replace the file, and its variables reach chores
+    and the next attempt.
     """
     path = ledger.packet.env
     try:

@@ -14,7 +14,7 @@ from holdfast.runner.perform.context import Context
 from holdfast.runner.plan import step as steps
 from holdfast.runner.stage import markers
 from holdfast.store import lock as locks
-from holdfast.store import process
+from holdfast.store import lock_holders, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def sweep(context: Context, step: steps.Sweep) -> None:
     again_mono = running.sweep()
     failpoint("step.sweep")
     if again_mono is not None:
-        context.memory.sweep_due_mono[step.number] = again_mono
+        context.remembered.sweep_due_mono[step.number] = again_mono
         return
     del context.sweeps[step.number]
     redact = context.ledger.redact
@@ -61,7 +61,7 @@ def freeze(context: Context, execution: Execution) -> bool:
 def _new_sweep(context: Context, execution: Execution) -> Sweep:
     packet, task = context.ledger.packet, context.ledger.task
     directory = packet.attempt(execution.dirname)
-    owner = locks.holder(directory.lock) if locks.is_held(directory.lock) else None
+    owner = lock_holders.holder(directory.lock) if locks.is_held(directory.lock) else None
     # A status that the kernel told later says nothing about the process tree.
     ended = execution.ended
     is_tree_known = owner is not None if ended is None else ended.by in ("recorder", "runner")
@@ -93,7 +93,7 @@ def check_leftovers(context: Context, step: steps.CheckLeftovers) -> None:
             )
         )
     failpoint("step.check_leftovers")
-    context.memory.leftovers_checked.add(step.number)
+    context.remembered.leftovers_checked.add(step.number)
 
 
 def write_files(context: Context, step: steps.WriteFiles) -> None:
@@ -105,18 +105,18 @@ def write_files(context: Context, step: steps.WriteFiles) -> None:
         outputs.write(context.ledger, execution)
     markers.write_attempt(context.ledger, execution)
     failpoint("step.write_files")
-    context.memory.files_written.add(step.number)
+    context.remembered.files_written.add(step.number)
 
 
 def dismiss_recorders(context: Context, step: steps.DismissRecorders) -> None:
     """Recorders may leave now: what lives on after a success does so without them."""
     for number in step.numbers:
         directory = context.ledger.packet.attempt(context.execution(number).dirname)
-        owner = locks.holder(directory.lock) if locks.is_held(directory.lock) else None
+        owner = lock_holders.holder(directory.lock) if locks.is_held(directory.lock) else None
         if owner is not None:
             process.send(owner, signal.SIGTERM)
     failpoint("step.dismiss_recorders")
-    context.memory.recorders_dismissed.update(step.numbers)
+    context.remembered.recorders_dismissed.update(step.numbers)
 
 
 def triage_failure(context: Context, step: steps.TriageFailure) -> None:
@@ -131,9 +131,9 @@ def triage_failure(context: Context, step: steps.TriageFailure) -> None:
 
 def take_chore_result(context: Context, step: steps.TakeChoreResult) -> None:
     """Record what a chore found."""
-    from holdfast.runner.stage import chores
+    from holdfast.runner.stage import chore_results
 
-    chores.take_result(context.ledger, context.execution(step.number))
+    chore_results.take_result(context.ledger, context.execution(step.number))
     failpoint("step.take_chore_result")
 
 

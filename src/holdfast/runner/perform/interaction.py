@@ -49,7 +49,7 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
         _record(context, effect, answer)
         if _is_answer(step):
             # A person may have fixed what was missing: look for it again.
-            context.memory.preflight_run, context.memory.start_failure = 0, None
+            context.remembered.preflight_run, context.remembered.start_failure = 0, None
         if request.verb == "applied":
             failpoint("apply.recorded")
             ledger.show_work_applied()
@@ -83,13 +83,13 @@ def end_takeover(context: Context, step: EndTakeover) -> None:
 
 def _record(context: Context, events: tuple[ev.Event, ...], *more: ev.Event) -> None:
     """Record events. An interrupt is shown and announced with the report, which comes next."""
-    ledger, memory = context.ledger, context.memory
+    ledger, remembered = context.ledger, context.remembered
     interrupts = any(isinstance(event, ev.TaskMoved) and event.new == Status.INTERRUPTED for event in events)
     ledger.record(*events, *more, shown=not interrupts)
     # What was prepared for an interrupt is done, or does not apply any more.
-    memory.interrupting, memory.is_reported = None, False
+    remembered.interrupting, remembered.is_reported = None, False
     if interrupts:
-        memory.unannounced = events
+        remembered.unannounced = events
     else:
         announce(ledger, events)
 
@@ -113,7 +113,7 @@ def _open_run(context: Context, request: Request, effect: tuple[ev.Event, ...]) 
 
 
 def forget_request(context: Context, step: ForgetRequest) -> None:
-    """Only the unlink was missing, and perhaps what only a request shows in the files of an ended task."""
+    """Remove a request that was applied. The files of an ended task may still have to show it."""
     ledger = context.ledger
     if ledger.task.has_ended and ledger.task.applied is not None:
         ledger.show_work_applied()
@@ -131,7 +131,7 @@ def save_context(context: Context, step: SaveContext) -> None:
     question = context.ledger.redact(step.interrupt.question)
     saved_context.save(context.ledger, question, cause=step.interrupt.cause, approval=step.interrupt.approval)
     failpoint("step.save_context")
-    context.memory.interrupting = step.interrupt.evolve(is_saved=True)
+    context.remembered.interrupting = step.interrupt.evolve(is_saved=True)
 
 
 def post_notice(context: Context, step: PostNotice) -> None:
@@ -140,17 +140,17 @@ def post_notice(context: Context, step: PostNotice) -> None:
     notices.post(context.ledger, step.event, reason, cause=step.cause, approval=step.approval)
     failpoint("step.post_notice")
     if step.attempt:
-        context.memory.refusals_announced.add(step.attempt)
-    elif context.memory.interrupting is not None:
-        context.memory.interrupting = context.memory.interrupting.evolve(is_announced=True)
+        context.remembered.refusals_announced.add(step.attempt)
+    elif context.remembered.interrupting is not None:
+        context.remembered.interrupting = context.remembered.interrupting.evolve(is_announced=True)
 
 
 def write_interrupt_file(context: Context, step: WriteInterruptFile) -> None:
     """Write the interrupt file."""
     interrupt_files.write(context.ledger.packet, context.ledger.redact(step.question), approval=step.approval)
     failpoint("step.write_interrupt_file")
-    if context.memory.interrupting is not None:
-        context.memory.interrupting = context.memory.interrupting.evolve(has_file=True)
+    if context.remembered.interrupting is not None:
+        context.remembered.interrupting = context.remembered.interrupting.evolve(has_file=True)
 
 
 def interrupt(context: Context, step: Interrupt) -> None:
@@ -164,5 +164,5 @@ def report(context: Context, step: Report) -> None:
     reports.write(context.ledger)
     failpoint("step.report")
     context.ledger.show()
-    announce(context.ledger, context.memory.unannounced)
-    context.memory.is_reported, context.memory.unannounced = True, ()
+    announce(context.ledger, context.remembered.unannounced)
+    context.remembered.is_reported, context.remembered.unannounced = True, ()

@@ -24,7 +24,7 @@ _LEVELS = {
     Status.FAILED: "error",
     Status.ABANDONED: "error",
 }
-#: A shorter wait for a limit is no news.
+#: A shorter wait for a limit is not announced.
 _LONG_WAIT_S = 60.0
 #: Fields of events that may quote a file, a command line or an agent.
 _TEXTS = ("reason", "interrupt", "detail", "diff")

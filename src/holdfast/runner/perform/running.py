@@ -146,7 +146,7 @@ def heartbeat(context: Context, step: Heartbeat) -> None:
     # An excuse may have gone away without any event.
     context.observers.judge_again()
     failpoint("step.heartbeat")
-    context.memory.heartbeat_mono = clock.mono()
+    context.remembered.heartbeat_mono = clock.mono()
 
 
 def record_end(context: Context, step: RecordEnd) -> None:

@@ -29,8 +29,8 @@ def preflight(context: Context, step: Preflight) -> None:
     """Look for what the stages need, and note it."""
     from holdfast.runner.stage import preflight as checks
 
-    context.memory.problems = checks.find_problems(context.ledger, context.env.get("env", {}))
-    context.memory.preflight_run = context.ledger.task.run
+    context.remembered.problems = checks.find_problems(context.ledger, context.env.get("env", {}))
+    context.remembered.preflight_run = context.ledger.task.run
     failpoint("step.preflight")
 
 
@@ -38,22 +38,24 @@ def take_workspace(context: Context, step: TakeWorkspace) -> None:
     """Try to take the lock of the project directory."""
     lock = context.workspace_lock
     if lock.take():
-        context.memory.workspace = WorkspaceFacts(is_held=True)
+        context.remembered.workspace = WorkspaceFacts(is_held=True)
     else:
-        context.memory.workspace = WorkspaceFacts(writer=lock.writer, again_mono=clock.mono() + _WORKSPACE_S)
+        context.remembered.workspace = WorkspaceFacts(
+            writer=lock.writer, again_mono=clock.mono() + _WORKSPACE_S
+        )
     failpoint("step.take_workspace")
 
 
 def release_workspace(context: Context, step: ReleaseWorkspace) -> None:
     """Let other tasks write."""
     context.workspace_lock.release()
-    context.memory.workspace = WorkspaceFacts()
+    context.remembered.workspace = WorkspaceFacts()
     failpoint("step.release_workspace")
 
 
 def open_attempts(context: Context, step: OpenAttempts) -> None:
     """Compose all prompts, then start the agents: nothing is paid for if a prompt cannot be composed."""
-    context.memory.start_failure = None
+    context.remembered.start_failure = None
     context.reap_recorders()
     task = context.ledger.task
     composed: list[tuple[StageSpec, bytes | None]] = []
@@ -61,7 +63,9 @@ def open_attempts(context: Context, step: OpenAttempts) -> None:
         try:
             prompt = prompts.compose(context.ledger, stage, task.stage_state(stage.name))
         except UsageError as error:
-            context.memory.start_failure = StartFailure(kind="prompt", stage=stage.name, reason=str(error))
+            context.remembered.start_failure = StartFailure(
+                kind="prompt", stage=stage.name, reason=str(error)
+            )
             return
         composed.append((stage, prompt))
     for stage, prompt in composed:
@@ -81,7 +85,7 @@ def open_chore(context: Context, step: OpenChore) -> None:
     """Start a chore."""
     from holdfast.runner.stage import chores
 
-    context.memory.start_failure = None
+    context.remembered.start_failure = None
     context.reap_recorders()
     stage = context.ledger.task.stage_spec(step.stage)
     assert stage is not None
@@ -112,11 +116,11 @@ def _start(context: Context, stage: StageSpec, open_one: Callable[[], Opened]) -
     try:
         opened = open_one()
     except UsageError as error:
-        context.memory.start_failure = StartFailure(kind="prompt", stage=stage.name, reason=str(error))
+        context.remembered.start_failure = StartFailure(kind="prompt", stage=stage.name, reason=str(error))
         return False
     except LockHeld as error:
         # Another attempt lives in the same session: one of them must not start.
-        context.memory.start_failure = StartFailure(kind="session", stage=stage.name, reason=str(error))
+        context.remembered.start_failure = StartFailure(kind="session", stage=stage.name, reason=str(error))
         return False
     except OSError as error:
         execution = task.find(task.last_number) if task.last_number > last_number else None
@@ -125,7 +129,7 @@ def _start(context: Context, stage: StageSpec, open_one: Callable[[], Opened]) -
         # No process or descriptor available: the machine's fault, not the task's, and it may pass.
         reason = f"the recorder could not be forked: {error.strerror}"
         ledger.record(ev.AttemptVoid(attempt=execution.number, reason=reason))
-        context.memory.start_failure = StartFailure(
+        context.remembered.start_failure = StartFailure(
             kind="process", stage=stage.name, reason=reason, again_mono=clock.mono() + _NO_PROCESS_S
         )
         return False

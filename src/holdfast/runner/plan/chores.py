@@ -21,7 +21,7 @@ def plan_ended(task: Task, facts: Facts, chore: Chore, now: Now) -> Step:
     step = ended.sweep(chore, facts, now)
     if step is not None:
         return step
-    if chore.number not in facts.memory.files_written:
+    if chore.number not in facts.remembered.files_written:
         return WriteFiles(number=chore.number)
     if chore.intent is not None and chore.intent_name != "timeout":
         return _drop(task, facts, chore, chore.intent)
@@ -36,7 +36,7 @@ def plan_ended(task: Task, facts: Facts, chore: Chore, now: Now) -> Step:
 
 def _drop(task: Task, facts: Facts, chore: Chore, intent: ev.StopIntended) -> Step:
     """It was stopped with the task: it runs again when the task continues."""
-    if facts.memory.workspace.is_held:
+    if facts.remembered.workspace.is_held:
         return ReleaseWorkspace()
     dropped = _failed(chore, intent.reason, counts=False)
     decision = policy.after_attempt(
@@ -57,7 +57,7 @@ def _fail(task: Task, facts: Facts, chore: Chore, now: Now, *, complaint: str) -
     reason = complaint or f"{end.outcome}: {end.detail}"
     failed = _failed(chore, reason)
     if end.exit_signal is not None or end.outcome == "lost":
-        times = task.stage_state(chore.stage).chores_in_vain + 1
+        times = task.stage_state(chore.stage).failed_chores_in_a_row + 1
         if times < _TRIES:
             return Journal(events=(failed,))
         reason = f"its process died {times} times: {reason}"

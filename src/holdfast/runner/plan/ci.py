@@ -78,7 +78,7 @@ def _wait(task: Task, facts: Facts, looked: ev.CiLooked, now: Now) -> Step:
 
 def plan_failure(task: Task, facts: Facts, complaint: str, now: Now, *, failed: ev.ChoreFailed) -> Step:
     """It could not push or look: there may be no network. It is tried again; then a person is asked."""
-    times = task.stage_state(failed.stage).chores_in_vain + 1
+    times = task.stage_state(failed.stage).failed_chores_in_a_row + 1
     reason = f"the gate 'ci' could not push or look: {' '.join(complaint.split())}"
     if times >= _TRIES:
         return _stop(task, facts, reason, before=(failed,))

@@ -45,7 +45,7 @@ def plan_ended(task: Task, facts: Facts, now: Now) -> Step:
         step = _clean_up(task, attempt, facts, now, is_good=decision.then is Then.COMPLETE)
         if step is not None:
             return step
-        if attempt.number not in facts.memory.files_written:
+        if attempt.number not in facts.remembered.files_written:
             return WriteFiles(number=attempt.number)
     if not decided:
         return move(task, Status.COMPLETING, "the other candidates are eliminated")
@@ -68,7 +68,7 @@ def plan_ended(task: Task, facts: Facts, now: Now) -> Step:
 def dismiss_recorders(attempts: list[Attempt], facts: Facts) -> Step | None:
     """Let the recorders of ended attempts leave, once in a runner's life."""
     numbers = tuple(
-        attempt.number for attempt in attempts if attempt.number not in facts.memory.recorders_dismissed
+        attempt.number for attempt in attempts if attempt.number not in facts.remembered.recorders_dismissed
     )
     return DismissRecorders(numbers=numbers) if numbers else None
 
@@ -84,7 +84,7 @@ def _clean_up(task: Task, attempt: Attempt, facts: Facts, now: Now, *, is_good: 
         return None
     if task.spec.leftovers == "kill":
         return sweep(attempt, facts, now)
-    is_checked = attempt.number in facts.memory.leftovers_checked
+    is_checked = attempt.number in facts.remembered.leftovers_checked
     return None if is_checked else CheckLeftovers(number=attempt.number)
 
 
@@ -92,7 +92,7 @@ def sweep(execution: Execution, facts: Facts, now: Now) -> Step | None:
     """Kill what is left of an execution; None once that is recorded."""
     if execution.swept is not None:
         return None
-    due_mono = facts.memory.sweep_due_mono.get(execution.number, 0.0)
+    due_mono = facts.remembered.sweep_due_mono.get(execution.number, 0.0)
     return Sweep(number=execution.number) if now.mono >= due_mono else Watch(wait_s=due_mono - now.mono)
 
 
@@ -155,7 +155,7 @@ def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decis
         decision = elimination.explained(task, decided, decision)
     others = [pair for pair in decided if pair[0] is not attempt]
     handover = _hand_over(task, attempt, decision, now)
-    # Whatever is followed, a session that cannot continue is not resumed later.
+    # Whichever decision is followed, a session that cannot continue is not resumed later.
     before = () if decision.then is Then.RETRY else retry.fresh_sessions(task, others)
     if handover is not None:
         return Journal(events=(*before, *handover))
@@ -206,7 +206,7 @@ def _wake_at(task: Task, attempt: Attempt, facts: Facts, now: Now) -> str:
     assert attempt.ended is not None
     resets_at = attempt.ended.resets_at
     announced_s = clock.parse_iso(resets_at) - now.wall if resets_at else None
-    times = [now.wall + policy.wait_s(task.limit_waits, announced_s, jitter=facts.memory.jitter)]
+    times = [now.wall + policy.wait_s(task.limit_waits, announced_s, jitter=facts.remembered.jitter)]
     stage, state = task.stage_spec(attempt.stage), task.stage_state(attempt.stage)
     for agent in (stage.agent if stage is not None else attempt.agent, *task.spec.failover):
         until = state.unavailable.get(agent) if agent != attempt.agent else None

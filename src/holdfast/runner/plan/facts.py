@@ -24,7 +24,7 @@ class Now(Record):
 
     #: Seconds since the epoch; a person may set this clock.
     wall: float
-    #: Seconds on the monotonic clock, which stands still while the machine sleeps.
+    #: Seconds on the monotonic clock, which stops while the machine sleeps.
     mono: float
 
 
@@ -70,7 +70,7 @@ class Judgement(Record):
     last_line: str = ""
 
 
-class Problem(Record):
+class PreflightProblem(Record):
     """Something that a stage needs and that the preflight did not find."""
 
     text: str
@@ -140,7 +140,7 @@ class PreparedInterrupt(Record):
     has_file: bool = False
 
 
-class Memory:
+class Remembered:
     """What this runner did that no event records.
 
     A successor does it again, so doing it twice must be harmless.
@@ -161,7 +161,7 @@ class Memory:
         self.interrupting: PreparedInterrupt | None = None
         #: The run for which the preflight was done, and what it found missing.
         self.preflight_run = 0
-        self.problems: tuple[Problem, ...] = ()
+        self.problems: tuple[PreflightProblem, ...] = ()
         self.start_failure: StartFailure | None = None
         self.workspace = WorkspaceFacts()
         #: Whether the reports of an interrupt are written, and the events to announce with them.
@@ -174,7 +174,7 @@ class Memory:
 class Facts(Record):
     """What was observed before one plan."""
 
-    memory: Memory
+    remembered: Remembered
     #: The oldest request in the inbox.
     request: PendingRequest | None = None
     executions: dict[int, ExecutionFacts] = {}

@@ -43,9 +43,9 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
     reasons = "; ".join(result.reasons[:3])
     reason = f"the gate of {attempt.stage} did not pass: {reasons}"
     if attempt.triage is None:
-        # Announced before the triage, which marks it as done: a kill in between announces it twice, never not
-        # at all.
-        if attempt.number not in facts.memory.refusals_announced:
+        # Announced before the triage, which marks it as done: after a kill in between it is announced twice,
+        # but it is never missed.
+        if attempt.number not in facts.remembered.refusals_announced:
             return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
         failure = Failure(
             stage=attempt.stage,

@@ -46,7 +46,7 @@ def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
         if not isinstance(decision, Decision):
             return decision
         failed.append((attempt, decision))
-    if facts.memory.workspace.is_held:
+    if facts.remembered.workspace.is_held:
         return ReleaseWorkspace()
     if failed:
         return ended.follow_failures(task, facts, failed, now)
@@ -124,7 +124,7 @@ def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | Post
     gate = "acceptance" if result.failed == CHECK else "quality gate"
     what = "could not run" if result.failed == "gate_broken" else "failed"
     reason = f"{gate} {what}: {'; '.join(result.reasons[:_NAMED_REASONS])}"
-    if attempt.number not in facts.memory.refusals_announced:
+    if attempt.number not in facts.remembered.refusals_announced:
         return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
     if repair.is_allowed(task, result):
         return Decision(then=Then.REPAIR, status=Status.SPAWNING, reason=reason, burns=False)

@@ -55,7 +55,7 @@ def ask(
     before: tuple[ev.Event, ...] = (),
 ) -> Step:
     """Interrupt the task and ask a person."""
-    prepared = facts.memory.interrupting
+    prepared = facts.remembered.interrupting
     # Only a request finds one prepared: its own, or that of another cause, which it replaces.
     if prepared is None or prepared.request != request:
         prepared = PreparedInterrupt(

@@ -1,7 +1,7 @@
 """The planner: from the task and the facts to the next step.
 
-`plan` is pure. It is called again after every step, and nothing that decides is kept between two calls but
-the journal and the files, so the successor of a killed runner takes the same next step.
+`plan` is pure. It is called again after every step. Between two calls, decisions depend only on the journal
+and the files, so the successor of a killed runner takes the same next step.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def plan(task: Task, facts: Facts, now: Now) -> Step:
         from holdfast.runner.plan import requests
 
         return requests.plan_answer(task, facts, facts.request)
-    if facts.memory.interrupting is not None:
-        return plan_interrupt(task, facts.memory.interrupting)
+    if facts.remembered.interrupting is not None:
+        return plan_interrupt(task, facts.remembered.interrupting)
     parked = _plan_park(task, facts)
     if parked is not None:
         return parked
@@ -66,7 +66,7 @@ def _plan_by_status(task: Task, facts: Facts, now: Now) -> Step:
         case Status.INTERRUPTED:
             if task.open_takeover is not None and not facts.is_taken_over:
                 return EndTakeover(number=task.open_takeover.attempt)
-            return Leave(reason=str(task.status)) if facts.memory.is_reported else Report()
+            return Leave(reason=str(task.status)) if facts.remembered.is_reported else Report()
         case Status.COMPLETED | Status.FAILED | Status.ABANDONED | Status.KILLED:
             return Leave(reason=str(task.status)) if facts.is_closed else EndTask()
 

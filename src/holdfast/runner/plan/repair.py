@@ -51,7 +51,7 @@ def _limit(task: Task) -> int:
 
 
 def ask_for_setup(task: Task, reason: str) -> Decision:
-    """An acceptance command could not start, before the work neither: a person installs what is missing."""
+    """An acceptance command could not start, and could not before the work either: ask a person."""
     question = (
         f"{reason}; install what is missing, then 'holdfast resume {task.spec.task_id}' judges the same work "
         "again, without a call of the agent"

@@ -197,15 +197,16 @@ def _takeover(task: Task, request: Request) -> tuple[ev.Event, ...]:
 
 def _handback(task: Task, request: Request) -> tuple[ev.Event, ...]:
     """The person's program has ended: the agent goes on, or the task stays interrupted."""
-    taken, ended, args = task.takeover, task.takeover_ended, request.args
-    if taken is None or taken.attempt != args.get("attempt") or task.interrupted is None:
+    takeover, args = task.takeover, request.args
+    if takeover is None or takeover.started.attempt != args.get("attempt") or task.interrupted is None:
         raise RequestRefused("it is not taken over any more")
+    ended = takeover.ended
     if ended is not None and ended.request != request.id:
         raise RequestRefused(f"its takeover has ended already: {ended.how}")
     keeps = args.get("keep") is True or task.interrupted.approval is not None
     count, code, killed = args.get("files"), args.get("exit_code"), args.get("killed")
     end = ev.TakeoverEnded(
-        attempt=taken.attempt,
+        attempt=takeover.started.attempt,
         how="kept" if keeps else "handed_back",
         exit_code=code if isinstance(code, int) else None,
         exit_signal=_text(request, "exit_signal"),

@@ -1,8 +1,8 @@
 """While executions are open: start, read, judge, stop and end them. Pure.
 
 Every rule is asked for every open execution before the next rule, so that none waits for another: a signal
-that is due goes out before output is read. Reading comes last, because a flood of output has always more to
-read; no agent is judged while output is unread (`Observer`).
+that is due goes out before output is read. Reading comes last, because a flood of output does not end;
+no agent is judged while output is unread (`Observer`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LIMIT_AHEAD_S, _LIMIT_SILENCE_S = 120.0, 10.0
 
 def plan_open(task: Task, facts: Facts, now: Now) -> Step:
     """The next step while executions are open."""
-    failure = facts.memory.start_failure
+    failure = facts.remembered.start_failure
     if failure is not None and failure.kind != "process":
         # One of a parallel group cannot start: stop those that have started, and ask.
         unstopped = _without_intent(task)

@@ -1,6 +1,7 @@
 """Start the due stages: a list of preconditions, and the agents once all of them hold. Pure.
 
-Each precondition returns the step that must come first, or None.
+A precondition is named after what must hold before the start. It returns None if that holds, or else the step
+that comes first.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def is_plain(task: Task) -> bool:
 # ── preconditions of the task ──
 
 
-def _is_past_stages(task: Task, facts: Facts, now: Now) -> Step | None:
-    """Only the checks of its pull request are left."""
+def _awaits_no_ci(task: Task, facts: Facts, now: Now) -> Step | None:
+    """Otherwise its stages are done, and only the checks of its pull request are left."""
     if not task.awaits_ci:
         return None
     new = Status.RUNNING if task.status is Status.SPAWNING else Status.COMPLETING
@@ -70,7 +71,7 @@ def _has_due_stage(task: Task, facts: Facts, now: Now) -> Step | None:
 
 
 def _can_start(task: Task, facts: Facts, now: Now) -> Step | None:
-    """The recorders of the last attempts died before an agent existed."""
+    """Otherwise the recorders of the last attempts died before an agent existed."""
     if task.voids_in_a_row < VOID_LIMIT:
         return None
     from holdfast.runner.plan import retry
@@ -95,9 +96,9 @@ def _is_not_interrupted(task: Task, facts: Facts, now: Now) -> Step | None:
     return ask(task, facts, facts.interrupt_file)
 
 
-def _is_past_gate(task: Task, facts: Facts, now: Now) -> Step | None:
-    """The task was interrupted while the gate ran, or before a candidate was adopted: agents have done their
-    part."""
+def _awaits_no_gate(task: Task, facts: Facts, now: Now) -> Step | None:
+    """Otherwise the task was interrupted while the gate ran, or before a candidate was adopted: agents have
+    done their part."""
     is_contest = any(stage.contest for stage in task.due)
     is_decided = is_contest and _is_chosen(task)
     if not is_decided and not any(task.stage_state(stage.name).awaits_gate for stage in task.due):
@@ -113,20 +114,20 @@ def _is_chosen(task: Task) -> bool:
 
 
 def _has_what_it_needs(task: Task, facts: Facts, now: Now) -> Step | None:
-    """Before the first call of a run, everything that its stages need is looked for."""
-    spec, memory = task.spec, facts.memory
+    """What its stages need is looked for before the first call of a run."""
+    spec, remembered = task.spec, facts.remembered
     is_bare = spec.agent == "command" and spec.pipeline is None and spec.bootstrap is None
     has_called = task.attempt is not None and task.attempt.agent == "command"
     is_begun = task.paid_calls > task.paid_before_run
     if (is_bare and facts.has_project) or is_begun or has_called:
         return None
-    if memory.preflight_run != task.run:
+    if remembered.preflight_run != task.run:
         return Preflight()
-    if not memory.problems:
+    if not remembered.problems:
         return None
     from holdfast.runner.plan import failures
 
-    problems = memory.problems
+    problems = remembered.problems
     return failures.stop_before_call(
         task,
         facts,
@@ -138,7 +139,7 @@ def _has_what_it_needs(task: Task, facts: Facts, now: Now) -> Step | None:
 
 
 def _has_budget(task: Task, facts: Facts, now: Now) -> Step | None:
-    """A budget of money, tokens or turns may be used up before the call."""
+    """Otherwise its money, tokens or turns were used up before this call."""
     if task.budget_reached is None:
         return None
     decision = policy.after_attempt("stopped", intent="budget", intent_reason=task.budget_reached)
@@ -150,7 +151,7 @@ def _has_budget(task: Task, facts: Facts, now: Now) -> Step | None:
 
 
 def _did_not_fail_to_start(task: Task, facts: Facts, now: Now) -> Step | None:
-    failure = facts.memory.start_failure
+    failure = facts.remembered.start_failure
     if failure is None:
         return None
     if failure.kind == "process":
@@ -168,7 +169,7 @@ def _did_not_fail_to_start(task: Task, facts: Facts, now: Now) -> Step | None:
 
 def wait_for_process(facts: Facts, now: Now) -> Step | None:
     """No process could be forked: pause before the next try."""
-    failure = facts.memory.start_failure
+    failure = facts.remembered.start_failure
     if failure is None or failure.kind != "process" or now.mono >= failure.again_mono:
         return None
     return Watch(wait_s=failure.again_mono - now.mono, waiting_for="room for another process")
@@ -176,11 +177,11 @@ def wait_for_process(facts: Facts, now: Now) -> Step | None:
 
 #: In this order.
 TASK_PRECONDITIONS: tuple[TaskPrecondition, ...] = (
-    _is_past_stages,
+    _awaits_no_ci,
     _has_due_stage,
     _can_start,
     _is_not_interrupted,
-    _is_past_gate,
+    _awaits_no_gate,
     _has_what_it_needs,
     _has_budget,
     _did_not_fail_to_start,
@@ -209,7 +210,7 @@ def _has_call_left(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step
 
 def has_workspace(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | None:
     """A stage that writes in the project directory needs its lock; a worktree belongs to the task alone."""
-    workspace = facts.memory.workspace
+    workspace = facts.remembered.workspace
     if is_plain(task) or not stage.writes or task.spec.workspace == "worktree" or workspace.is_held:
         return None
     if now.mono >= workspace.again_mono:

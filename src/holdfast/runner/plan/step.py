@@ -53,7 +53,7 @@ class AnswerRequest(Record):
     request: Request | None
     effect: tuple[ev.Event, ...] = ()
     refusal: str | None = None
-    #: Other files to remove from the inbox; no requests.
+    #: Other files to remove from the inbox; they are not requests.
     junk: tuple[str, ...] = ()
 
 

@@ -102,7 +102,7 @@ def adopt_markers(ledger: Ledger) -> None:
         is_judged = task.spec.pipeline is not None or (quality is not None and quality.looks_after)
         if is_judged and (state.gate_result is None or not state.gate_result.passed):
             continue
-        if state.accepted and marker.get("attempt") == state.accepted:
+        if state.gate_attempt and marker.get("attempt") == state.gate_attempt:
             ledger.record(ev.StageDone(stage=stage.name, attempt=marker["attempt"]))
 
 

@@ -13,7 +13,7 @@ from holdfast.agents import probe, program, registry
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Task
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.plan.facts import Problem
+from holdfast.runner.plan.facts import PreflightProblem
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from holdfast.agents.probe import Probe
 
 
-def find_problems(ledger: Ledger, env: Mapping[str, str]) -> tuple[Problem, ...]:
+def find_problems(ledger: Ledger, env: Mapping[str, str]) -> tuple[PreflightProblem, ...]:
     """Run all checks and write state/preflight.json. Returns what is missing."""
     agents = _agents(ledger.task)
     probes = [probe.probe(registry.adapter(name), env) for name in agents]
     problems = [
-        Problem(text=text, missing_program=each.missing or "") for each in probes for text in each.problems
+        PreflightProblem(text=text, missing_program=each.missing or "")
+        for each in probes
+        for text in each.problems
     ]
-    problems += [Problem(text=text) for text in _environment_problems(ledger, env)]
+    problems += [PreflightProblem(text=text) for text in _environment_problems(ledger, env)]
     problems = [problem.evolve(text=ledger.redact(problem.text)) for problem in problems]
     if any(agent != "command" for agent in agents) or problems:
         _note(ledger, probes, problems)
@@ -77,7 +79,7 @@ def _environment_problems(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
     return problems
 
 
-def _note(ledger: Ledger, probes: list[Probe], problems: list[Problem]) -> None:
+def _note(ledger: Ledger, probes: list[Probe], problems: list[PreflightProblem]) -> None:
     no_login = [each.agent for each in probes if _lacks_login(each)]
     for agent in no_login:
         login = registry.adapter(agent).capabilities.login

@@ -29,6 +29,7 @@ class InterruptFileWatch:
         if is_sandboxed:
             self._paths.append(packet.sandbox_request)
         self._folders: dict[str, int] = {}
+        self._is_armed = False
         self._stamps = [_stamp(path) for path in self._paths]
         #: When the first unread change was seen, and when it is due to be read.
         self._since_mono = self._due_mono = 0.0
@@ -36,6 +37,7 @@ class InterruptFileWatch:
     def arm(self) -> float | None:
         """Report changes from now on. Returns the time until a change is due to be read; None if there is
         none. 0 is returned once."""
+        self._is_armed = True
         for folder in {os.path.dirname(path) for path in self._paths}:
             self._arm(folder)
         now_mono = clock.mono()
@@ -54,6 +56,9 @@ class InterruptFileWatch:
 
     def disarm(self) -> None:
         """Report nothing."""
+        if not self._is_armed:
+            return
+        self._is_armed = False
         for descriptor in self._folders.values():
             _notify(descriptor, 0)
 

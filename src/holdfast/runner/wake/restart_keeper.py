@@ -10,6 +10,7 @@ from holdfast.packet import inbox
 from holdfast.runner.wake.waiter import Waiter
 from holdfast.spawn import ensure_keeper, ensure_seed, keeper_allowed
 from holdfast.store import lock as locks
+from holdfast.store import lock_owner
 from holdfast.store.layout import Home, Packet
 from holdfast.store.pulse import Pulse
 from holdfast.watch.death import watch_death
@@ -82,7 +83,7 @@ class KeeperRestarter:
                 return False
             self._child = ensure_keeper(self.home, by_person=False) or self._child
             return False
-        owner = locks.owner(self.home.keeper_lock)
+        owner = lock_owner.owner(self.home.keeper_lock)
         watch = watch_death(owner) if owner is not None else None
         if owner is not None and watch is not None and watch.descriptor >= 0:
             self._watch = watch

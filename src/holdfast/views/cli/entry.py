@@ -150,7 +150,7 @@ def _check_permit(verb: str, values: dict[str, Any]) -> None:
     """Raises ForPersons if an agent may not do this. Reading is not asked about: it starts often."""
     from holdfast.views.cli import verbs
 
-    if verbs.AGENTS[verb] != verbs.READ:
+    if verbs.FOR_AGENTS[verb] != verbs.READ:
         from holdfast.views.cli import permits
 
         permits.check(verb, values)

@@ -1,8 +1,8 @@
-"""May the one who runs this command line run it? The table is `verbs.AGENTS`."""
+"""Whether the caller may run this command. The table is `verbs.FOR_AGENTS`."""
 
 from __future__ import annotations
 
-from holdfast.views.cli.verbs import AGENTS, HOME, PERSON, START
+from holdfast.views.cli.verbs import FOR_AGENTS, HOME, PERSON, START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def check(verb: str, values: dict[str, Any]) -> None:
 
 def rule_of(verb: str, values: dict[str, Any]) -> str:
     """What an agent may do with this command line."""
-    rows = AGENTS[verb]
+    rows = FOR_AGENTS[verb]
     rule = rows if isinstance(rows, str) else next(rule for when, rule in rows if _fits(when, values))
     return PERSON if rule == START and values.get("trust_project") else rule
 

@@ -59,7 +59,7 @@ def _queue_state(packet: Packet) -> str:
 
     item, paused = queue_reason.find_item(packet.home, packet.task_id)
     item = item or sync.item_of(packet, has_run=True)  # the keeper has not added it yet
-    waits = queue_reason.reason(item, paused) if item is not None else ""
+    waits = queue_reason.of_item(packet.home, item, paused) if item is not None else ""
     return f"is queued: {waits}" if waits else "is queued, first in line"
 
 

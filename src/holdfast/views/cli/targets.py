@@ -106,6 +106,8 @@ def check_state(state: str | None) -> None:
         from holdfast.views.text import suggest
 
         hint = suggest.did_you_mean(state, tuple(Status), elsewhere.STATES) or f"states: {', '.join(Status)}"
+        if "," in state:
+            hint = f"only one state can be given; states: {', '.join(Status)}"
         raise UsageError(f"--state: no such state: {state!r}", hint=hint)
 
 

@@ -73,7 +73,7 @@ HOME = "home"  # not in the home of its task
 PERSON = "person"  # not at all: it changes the user's machine, settings or files, or speaks for a person
 
 #: For each verb. Where it depends on action or options, the first that fits counts; "" fits always.
-AGENTS: dict[str, str | tuple[tuple[str, str], ...]] = {
+FOR_AGENTS: dict[str, str | tuple[tuple[str, str], ...]] = {
     "run": START,
     "submit": START,
     "fan-out": START,

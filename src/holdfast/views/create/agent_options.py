@@ -30,7 +30,7 @@ _SWITCH = {"true": True, "false": False}
 
 
 def refuse_for_command(values: dict[str, Any]) -> None:
-    """Raise UsageError for options that a plain command would ignore: a budget must not be set in vain."""
+    """Raise UsageError for options that a plain command would ignore, such as a budget."""
     for name, flag in _FOR_AGENTS.items():
         if values.get(name):
             raise UsageError(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def noted(spec: TaskSpec, *, talk: Talk) -> TaskSpec:
-    """The spec with a note for each budget that does not apply to an agent; the notes are told, too."""
+    """The spec with a note for each budget that does not apply to an agent; the notes are printed, too."""
     limits = spec.limits
     if limits.budget_usd is None and limits.budget_tokens is None:
         return spec

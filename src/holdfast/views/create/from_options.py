@@ -110,7 +110,7 @@ def _spec(
         agent=agent,
         model=values["model"],
         permissions=profile,
-        # Its tree is recorded before the work, and nobody else writes to it.
+        # Its tree is recorded before the work, and only this task writes to it.
         writes=bool(values["accept"]),
     )
     flags = {field: values[field] for field in LIMIT_OPTIONS if values[field] is not None}

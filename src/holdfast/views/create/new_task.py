@@ -12,6 +12,7 @@ from holdfast.packet import asker, environment
 from holdfast.packet import create as packet_create
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home, Packet
+from holdfast.views import descriptors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.model.status import Status
     from holdfast.store.trust import TrustCheck
 
-    #: Tells the user what is no error: a warning, or what is ignored.
+    #: Prints what is not an error: a warning, or what is ignored.
     Talk = Callable[[str], None]
 
 
@@ -42,9 +43,10 @@ class NewTask(Record):
 
 
 def create(home: Home, task: NewTask, *, status: Status) -> Packet:
-    """Write the packet, in the given state. Raises DuplicateTask, StorageError, ForPersons."""
+    """Write the packet, in the given state. Raises DuplicateTask, StorageError, ForPersons, NotPossible."""
     if task.spec.trust.get("by") == "--trust-project":
         asker.require_person("trust a project")
+    descriptors.need_for_runner()
     parent = asker.parent_of(asker.find(), home.tasks)
     try:
         return packet_create.create(
@@ -77,7 +79,7 @@ def project_settings(project: str) -> dict[str, Any]:
 def trusted_settings(project: str, *, by_flag: bool, talk: Talk) -> tuple[dict[str, Any], dict[str, object]]:
     """The settings of a project that the user trusts, and the record of that for the task's spec.
 
-    What is ignored is told.
+    What is ignored is reported.
     """
     if not paths.settings_files(project) and not os.path.isdir(paths.trust_dir()):
         return {}, {}

@@ -54,7 +54,7 @@ def check_stages(
 ) -> None:
     """Refuse a profile for an agent that cannot keep to it: a limit that is not enforced is worse than none.
 
-    The profile of a packet's stage; a setting that does not apply is only told. Raises UsageError.
+    The profile of a packet's stage; a setting that does not apply is only reported. Raises UsageError.
     """
     of_stages = manifest.below("routing.permissions")
     for stage in spec.stages:
@@ -74,7 +74,7 @@ def check_stages(
 
 
 def warn(spec: TaskSpec, *, talk: Talk) -> None:
-    """Tell that nothing limits an agent."""
+    """Warn that nothing limits an agent."""
     if spec.sandbox is None and any(
         permissions.of_stage(spec, stage) == permissions.FULL for stage in spec.stages
     ):

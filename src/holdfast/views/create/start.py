@@ -42,7 +42,7 @@ def submit(
 ) -> Packet:
     """Create a task in the home's queue, as `holdfast submit`. Raises UsageError, NotFound, …
 
-    `may_be_full`: whether its agents may have the profile `full`, whoever asks for it: a packet, a setting.
+    `may_be_full`: whether its agents may have the profile `full`, be it from a packet or a setting.
     """
     home = Home(paths.ensure_home(paths.home()))
     task = from_options.read(options.values(), verb="submit", talk=talk)

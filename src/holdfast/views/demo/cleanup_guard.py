@@ -10,7 +10,7 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.views.demo.sandbox import Sandbox
+    from holdfast.views.demo.world import DemoWorld
 
 _DONE = b"."
 
@@ -18,8 +18,8 @@ _DONE = b"."
 class CleanupGuard:
     """Runs from `begin` to `dismiss`. Waits on a pipe whose other end closes when the demo dies."""
 
-    def __init__(self, sandbox: Sandbox, *, removes_folder: bool) -> None:
-        self.sandbox = sandbox
+    def __init__(self, world: DemoWorld, *, removes_folder: bool) -> None:
+        self.world = world
         #: True for a temporary folder, false for one given with --home.
         self.removes_folder = removes_folder
         self._write_end = -1
@@ -62,12 +62,12 @@ class CleanupGuard:
             if os.read(read_end, 1) == _DONE:
                 return
             try:
-                self.sandbox.leave()
+                self.world.leave()
             except HoldfastError:
                 pass  # there is nobody to report to; remove what can be removed
             if self.removes_folder:
                 import shutil
 
-                shutil.rmtree(self.sandbox.folder, ignore_errors=True)
+                shutil.rmtree(self.world.folder, ignore_errors=True)
         finally:
             os._exit(0)

@@ -10,7 +10,7 @@ from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import lock as locks
-from holdfast.store import pulse
+from holdfast.store import lock_owner, pulse
 from holdfast.store.layout import Home
 from holdfast.views import keeper_version
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
@@ -30,8 +30,8 @@ def config() -> Finding:
 
 def keeper(home: Home) -> Finding:
     """A keeper is running, if one is needed."""
-    owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
-    seed = locks.owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
+    owner = lock_owner.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+    seed = lock_owner.owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
     if owner is not None:
         if pulse.is_stopped(owner):
             return warn("keeper", f"process {owner.pid} is stopped by a signal", "'holdfast up' wakes it")

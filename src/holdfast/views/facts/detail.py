@@ -14,10 +14,10 @@ from functools import cached_property
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model.next_action import Step
+from holdfast.model.next_action import Suggestion
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, runner_gone, takeover
-from holdfast.store import atomic
+from holdfast.store import atomic, lock_owner
 from holdfast.store import lock as locks
 from holdfast.views.facts.detail_records import Advice, Budget, Leftover, QueuePosition, Stage, Worktree
 from holdfast.views.text import describe
@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.model.history import Execution, Gate, History, Interrupt
+    from holdfast.model.history import ExecutionEntry, GateEntry, History, InterruptEntry
     from holdfast.model.spec import StageSpec
     from holdfast.model.stage_usage import StageUsage
     from holdfast.model.task import Task
@@ -106,12 +106,12 @@ class Detail:
         return self._history_and_offset[1]
 
     @cached_property
-    def attempts(self) -> tuple[Execution, ...]:
+    def attempts(self) -> tuple[ExecutionEntry, ...]:
         """Attempts of agents, and chores, in order."""
         return self._history.executions
 
     @cached_property
-    def gates(self) -> tuple[Gate, ...]:
+    def gates(self) -> tuple[GateEntry, ...]:
         """All gate results, the last one last; with the checks where their evidence is still there."""
         latest = {gate.stage: gate.attempt for gate in self._history.gates}
         return tuple(
@@ -119,27 +119,27 @@ class Detail:
             for gate in self._history.gates
         )
 
-    def _with_checks(self, gate: Gate) -> Gate:
-        from holdfast.model.history import Check
+    def _with_checks(self, gate: GateEntry) -> GateEntry:
+        from holdfast.model.history import CheckEntry
 
         path = self.packet.gate_result(gate.stage)
         try:
             record = atomic.read_json(path) or {}
             if record.get("attempt") != gate.attempt:
                 return gate
-            checks = tuple(Check.from_json(each) for each in record.get("checks") or ())
+            checks = tuple(CheckEntry.from_json(each) for each in record.get("checks") or ())
         except (HoldfastError, ValueError, TypeError, AttributeError):
             return gate
         return gate.evolve(checks=checks, path=os.path.relpath(path, self.packet.path))
 
     @cached_property
-    def interrupts(self) -> tuple[Interrupt, ...]:
+    def interrupts(self) -> tuple[InterruptEntry, ...]:
         """Every time it stopped to ask a person."""
         return self._history.interrupts
 
     @property
-    def question(self) -> Interrupt | None:
-        """The question that it waits with; None if it waits for nobody."""
+    def question(self) -> InterruptEntry | None:
+        """The question that it waits with; None if it waits for no person."""
         if self.manifest["status"] != Status.INTERRUPTED or not self.interrupts:
             return None
         last = self.interrupts[-1]
@@ -217,13 +217,13 @@ class Detail:
                 name="cost_usd",
                 used=used.cost_usd,
                 limit=limits.budget_usd,
-                is_at_least=used.cost_usd is not None and bool(task.unpriced),
+                is_at_least=used.cost_usd is not None and bool(task.spending.unpriced),
             ),
             Budget(
                 name="tokens",
                 used=sum(tokens) if tokens else None,
                 limit=limits.budget_tokens,
-                is_at_least=bool(tokens and task.uncounted),
+                is_at_least=bool(tokens and task.spending.uncounted),
             ),
             Budget(name="turns", used=task.run_turns, limit=limits.max_turns),
             Budget(name="paid_calls", used=task.paid_calls, limit=task.paid_limit),
@@ -243,7 +243,7 @@ class Detail:
         item, paused = queue_reason.find_item(self.packet.home, self.task_id)
         if item is None:
             return None
-        reason = queue_reason.reason(item, paused) or queue_reason.keeper_reason(self.packet.home)
+        reason = queue_reason.of_item(self.packet.home, item, paused)
         return QueuePosition(state=item.state, reason=reason)
 
     @cached_property
@@ -303,7 +303,7 @@ class Detail:
         if self.has_ended or not self.runner_gone:
             return ""
         home = self.packet.home
-        is_new = locks.owner(self.packet.runner_lock) is None
+        is_new = lock_owner.owner(self.packet.runner_lock) is None
         state = "none yet" if is_new else "gone; the agent's output is still recorded"
         if locks.is_held(home.keeper_lock):
             return f"{state}. The keeper starts {'one' if is_new else 'another'} in a moment"
@@ -333,7 +333,7 @@ class Detail:
         steps = list(action.choices)
         if self.leftovers:
             pids = " ".join(str(each.pid) for each in self.leftovers)
-            steps.append(Step(command=f"kill {pids}", does="kill what it left running"))
+            steps.append(Suggestion(command=f"kill {pids}", does="kill what it left running"))
         return Advice(name=action.name, why=action.why, steps=tuple(steps))
 
     @cached_property

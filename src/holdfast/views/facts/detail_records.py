@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.next_action import Step
+from holdfast.model.next_action import Suggestion
 from holdfast.model.record import Record
 
 
@@ -71,13 +71,13 @@ class Worktree(Record):
 class Advice(Record):
     """What to do next."""
 
-    nested = {"steps": Step}
+    nested = {"steps": Suggestion}
 
     #: A name of the closed set in `model.next_action`.
     name: str
     why: str
     #: The best first.
-    steps: tuple[Step, ...]
+    steps: tuple[Suggestion, ...]
 
 
 class Leftover(Record):

@@ -16,6 +16,7 @@ from holdfast import quick_json
 from holdfast.model import labels
 from holdfast.model.status import Status
 from holdfast.store.index import Index
+from holdfast.views.facts.queue_places import QueuePlaces
 from holdfast.views.text import describe
 
 TYPE_CHECKING = False
@@ -78,6 +79,7 @@ def gather(
                 counts[row["status"]] = counts.get(row["status"], 0) + 1
     finally:
         index.close()
+    QueuePlaces(home).arrange([row for _, _, row in changes if row is not None])
     if told is not None and start is not None:
         newest = start
     is_known = start is not None
@@ -143,7 +145,7 @@ def _fitted(
     is_known: bool,
     is_full: bool = False,
 ) -> dict[str, Any]:
-    """As many changes as fit, the oldest first: the cursor stands after the last of them."""
+    """As many changes as fit, the oldest first: the cursor is after the last of them."""
     digest: dict[str, Any] = {
         "schema": SCHEMA,
         "cursor": f"{index}.{newest}",
@@ -189,7 +191,11 @@ def _entry(row: dict[str, Any]) -> dict[str, Any]:
         entry["question"] = _cut(interrupt.get("reason") or "", _QUESTION_BYTES)
     elif row.get("status_reason") and row["status"] != Status.COMPLETED:
         entry["reason"] = _cut(row["status_reason"], _REASON_BYTES)
-    if waits := describe.waiting_for(row):
+    place: dict[str, Any] = row.get("queue") or {}
+    if describe.is_held(row):
+        entry["needs"] = "retry"
+        entry["waits"] = _cut(f"{place['state']}: {place['waits']}", _REASON_BYTES)
+    elif waits := describe.waiting_for(row) or place.get("waits"):
         entry["waits"] = _cut(waits, _REASON_BYTES)
     if concerns := describe.concerns(row):
         entry["concerns"] = _cut(concerns, _REASON_BYTES)

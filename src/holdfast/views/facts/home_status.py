@@ -11,7 +11,7 @@ from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
 from holdfast.packet import inbox, load, runner_gone
-from holdfast.store import admitted, atomic, pulse
+from holdfast.store import admitted, atomic, lock_holders, lock_owner, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import disk_full, keeper_version
@@ -50,7 +50,7 @@ def gather(home: Home) -> dict[str, Any]:
     keeper = _owner(home.keeper_lock)
     if keeper is None:
         alerts += _keeper_alerts(home, queued=counts.get("queued", 0))
-    elif (owner := locks.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
+    elif (owner := lock_owner.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
         alerts.append(
             Alert(
                 level=URGENT,
@@ -137,10 +137,10 @@ def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
 def _owner(lock: str) -> dict[str, Any] | None:
     if not locks.is_held(lock):
         return None
-    owner = locks.owner(lock)
+    owner = lock_owner.owner(lock)
     # Its file may have been removed; the pid is then that of the process that has the other half open.
-    pids = [owner.pid] if owner is not None else locks.holders(lock)
-    return {"pid": pids[0], "version": locks.version(lock)} if pids else None
+    pids = [owner.pid] if owner is not None else lock_holders.holders(lock)
+    return {"pid": pids[0], "version": lock_owner.version(lock)} if pids else None
 
 
 def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
@@ -255,6 +255,7 @@ def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] 
         return None, [], 0
     from holdfast.model import next_action
     from holdfast.queue import sync
+    from holdfast.queue.engine import Item
     from holdfast.queue.local import LocalQueue
 
     try:
@@ -285,8 +286,11 @@ def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] 
             alerts.append(Alert(level=QUESTION, text=text, kind="held"))
     if without_item:
         states["queued"] = states.get("queued", 0) + len(without_item)
-    if loop.get("short_of") and "queued" in states:
-        alerts.append(Alert(level=NOTE, text=str(loop["short_of"])))
+    waiting = [
+        *(item for item in items if item.task_id in live),
+        *(Item(task_id=each) for each in without_item),
+    ]
+    alerts += [Alert(level=NOTE, text=why) for why in queue_reason.held(home, waiting)]
     if (question := queue_reason.question_of(home)) is not None:
         alerts.append(Alert(level=URGENT, text=question, kind="stopped"))
     return {"states": states, "paused": paused, "loop": loop}, alerts, slots_used

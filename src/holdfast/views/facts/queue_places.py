@@ -51,8 +51,9 @@ class QueuePlaces:
         except HoldfastError:
             return
         waiting = in_order([item for item in items if item.state != "claimed"])
+        holds = queue_reason.read_holds(self._home)
         for position, item in enumerate(waiting, 1):
-            why = queue_reason.reason(item, paused)
+            why = queue_reason.reason(item, paused, holds)
             self._of[item.task_id] = {"position": position, "state": item.state, "waits": why}
         self.obstacles = queue_reason.obstacles(self._home, waiting, paused)
 

@@ -62,8 +62,8 @@ def _items(home: Home) -> tuple[list[tuple[Item, str]], list[str], str]:
         return [], [], ""
     try:
         with LocalQueue(home, reads_only=True) as queue:
-            paused = queue.paused()
-            return [(item, queue_reason.reason(item, paused)) for item in queue.items()], paused, ""
+            paused, holds = queue.paused(), queue_reason.read_holds(home)
+            return [(item, queue_reason.reason(item, paused, holds)) for item in queue.items()], paused, ""
     except HoldfastError as error:
         return [], [], str(error)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 import os
+from functools import partial
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics as statistics
 from holdfast.model import next_action, timeline
-from holdfast.model.next_action import Step
+from holdfast.model.next_action import Suggestion
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import load, metrics
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from holdfast.model.next_action import NextAction
 
 SCHEMA = "holdfast.report/1"
+#: Worktrees that are looked at at the same time.
+_AT_ONCE = 4
 
 
 def gather(home: Home, *, since_s: float) -> dict[str, Any]:
@@ -108,18 +111,18 @@ def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]
     return found + [_need(row["task_id"], "held", row["reason"], _run_anyway(row["task_id"])) for row in held]
 
 
-def _run_anyway(task_id: str) -> Step:
+def _run_anyway(task_id: str) -> Suggestion:
     task = {"task_id": task_id, "status": "queued"}
     return next_action.for_manifest(task, queue_state="held").steps[0]
 
 
-def _step(row: dict[str, Any]) -> Step | None:
+def _step(row: dict[str, Any]) -> Suggestion | None:
     """What to do about a task that has ended."""
-    return Step(command=row["next"], does=row["does"]) if row["next"] else None
+    return Suggestion(command=row["next"], does=row["does"]) if row["next"] else None
 
 
-_DOCTOR = Step(command="holdfast doctor", does="see what is wrong")
-_RESUME_QUEUE = Step(command=queue_reason.RESUME, does="start queued tasks again")
+_DOCTOR = Suggestion(command="holdfast doctor", does="see what is wrong")
+_RESUME_QUEUE = Suggestion(command=queue_reason.RESUME, does="start queued tasks again")
 #: How much of the queue's question is shown.
 _REASON_BYTES = 2000
 #: Kinds of needs of tasks, the most urgent first.
@@ -142,7 +145,7 @@ _URGENCY = (
 
 
 def _need(
-    task_id: str, kind: str, text: str, step: Step | None, *, until: str | None = None
+    task_id: str, kind: str, text: str, step: Suggestion | None, *, until: str | None = None
 ) -> dict[str, Any]:
     command, does = (step.command, step.does) if step is not None else ("", "")
     return {"task_id": task_id, "kind": kind, "text": text, "next": command, "does": does, "until": until}
@@ -157,7 +160,7 @@ def _action(home: Home, row: dict[str, Any]) -> NextAction | None:
         return None
 
 
-def _first(action: NextAction | None) -> Step | None:
+def _first(action: NextAction | None) -> Suggestion | None:
     """The command to type next; None if there is none."""
     return action.choices[0] if action is not None and action.choices else None
 
@@ -176,8 +179,17 @@ def _workspace(packet: Packet) -> str:
 
 def _ended_since(home: Home, rows: list[dict[str, Any]], since: str, now: float) -> list[dict[str, Any]]:
     """Tasks that ended since then, newest first."""
-    ended = [_ended(home, row, now) for row in rows if (row["finished_at"] or "") >= since]
-    return sorted(ended, key=lambda row: (row["finished_at"], row["task_id"]), reverse=True)
+    recent = [row for row in rows if (row["finished_at"] or "") >= since]
+    recent.sort(key=lambda row: (row["finished_at"], row["task_id"]), reverse=True)
+    if not any(os.path.exists(home.packet(row["task_id"]).worktree) for row in recent):
+        return [_ended(home, row, now) for row in recent]
+    # git runs a dozen times for each worktree: several at the same time, with directories that they share.
+    from concurrent.futures import ThreadPoolExecutor
+
+    from holdfast.workspace import git
+
+    with git.SharedDirectories(), ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(partial(_ended, home, now=now), recent))
 
 
 def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -192,12 +204,13 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         except HoldfastError:
             items, paused = [], []
         if items:
+            holds = queue_reason.read_holds(home)
             return [
                 {
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": queue_reason.reason(item, []),
+                    "reason": queue_reason.reason(item, [], holds),
                     "since": item.added_at,
                 }
                 for item in items
@@ -312,11 +325,13 @@ def _interrupts_of(packet: Packet, lines: list[dict[str, Any]]) -> list[dict[str
                     "task_id": packet.task_id,
                     "reason": reason,
                     "resolved_at": None,
+                    "how": "",
                     "answer": None,
                 }
             )
         elif interrupts and interrupts[-1]["resolved_at"] is None:
             interrupts[-1]["resolved_at"] = str(line["at"])
+            interrupts[-1]["how"] = str(line.get("reason") or "")
             interrupts[-1]["answer"] = line.get("answer")
     return interrupts
 

@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import ENDS, Status, newest_at
 from holdfast.packet import runner_gone
 from holdfast.packet.runner_gone import NEEDS_NONE
 from holdfast.store import lock as locks
@@ -154,7 +154,7 @@ def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
 
 def _newest_first(rows: list[dict[str, Any]], state: str | None) -> list[dict[str, Any]]:
     rows = [row for row in rows if state is None or row["status"] == state]
-    return sorted(rows, key=lambda row: (row["started_at"] or "", row["task_id"]), reverse=True)
+    return sorted(rows, key=lambda row: (newest_at(row), row["task_id"]), reverse=True)
 
 
 def _mark_lost(home: Home, rows: list[dict[str, Any]]) -> None:

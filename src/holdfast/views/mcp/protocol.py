@@ -25,12 +25,12 @@ class RpcError(Exception):
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """The value, or an empty object if it is none: what is missing in it is then reported."""
+    """The value if it is an object, otherwise an empty one: what is missing in it is then reported."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_list(value: Any) -> list[Any]:
-    """The value, or an empty list if it is none."""
+    """The value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 

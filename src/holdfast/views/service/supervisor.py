@@ -27,9 +27,9 @@ class NoService(NotPossible):
     code = "no-service"
 
 
-def keeper_of(home: Home) -> unit_text.Keeper:
+def keeper_of(home: Home) -> unit_text.KeeperUnit:
     """What the unit of this home starts."""
-    return unit_text.Keeper(
+    return unit_text.KeeperUnit(
         home=home.path,
         is_default=home.path == paths.default_home(),
         python=sys.executable,
@@ -42,12 +42,12 @@ def kind() -> str:
     return unit_text.LAUNCHD if sys.platform == "darwin" else unit_text.SYSTEMD
 
 
-def text(keeper: unit_text.Keeper, of_kind: str) -> str:
+def text(keeper: unit_text.KeeperUnit, of_kind: str) -> str:
     """The unit's text."""
     return unit_text.launchd(keeper) if of_kind == unit_text.LAUNCHD else unit_text.systemd(keeper)
 
 
-def path(keeper: unit_text.Keeper, of_kind: str) -> str:
+def path(keeper: unit_text.KeeperUnit, of_kind: str) -> str:
     """Where the unit is installed."""
     if of_kind == unit_text.LAUNCHD:
         return os.path.join(os.path.expanduser("~/Library/LaunchAgents"), f"{keeper.label}.plist")
@@ -55,7 +55,7 @@ def path(keeper: unit_text.Keeper, of_kind: str) -> str:
     return os.path.join(base, "systemd", "user", keeper.unit_name)
 
 
-def start_argv(keeper: unit_text.Keeper, of_kind: str) -> list[str]:
+def start_argv(keeper: unit_text.KeeperUnit, of_kind: str) -> list[str]:
     """The command that starts the keeper through the unit; absolute, as the caller's PATH is unknown."""
     if of_kind == unit_text.LAUNCHD:
         return [_program("launchctl"), "kickstart", f"{_domain()}/{keeper.label}"]

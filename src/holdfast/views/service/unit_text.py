@@ -37,7 +37,7 @@ WantedBy=default.target
 """
 
 
-class Keeper(Record):
+class KeeperUnit(Record):
     """The keeper that a unit starts."""
 
     home: str
@@ -68,7 +68,7 @@ class Keeper(Record):
         return own_python.command("holdfast.keeper", python=self.python)
 
 
-def systemd(keeper: Keeper) -> str:
+def systemd(keeper: KeeperUnit) -> str:
     """The text of the unit."""
     return _UNIT.format(
         # Free text, and a backslash at its end would continue the line.
@@ -78,7 +78,7 @@ def systemd(keeper: Keeper) -> str:
     )
 
 
-def launchd(keeper: Keeper) -> str:
+def launchd(keeper: KeeperUnit) -> str:
     """The text of the property list."""
     import plistlib
 

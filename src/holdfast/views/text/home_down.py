@@ -1,4 +1,5 @@
-"""Messages about a home that is down: no keeper starts queued tasks or replaces dead runners."""
+"""Messages about a home that is down, or whose keepers die: nothing starts queued tasks or replaces dead
+runners."""
 
 from __future__ import annotations
 
@@ -19,8 +20,21 @@ RUNNER_LOST = "its runner is gone and this home is down: 'holdfast up' starts a 
 
 
 def runner_lost(packet: Packet, status: str) -> str:
-    """The message about a task that has lost its runner."""
-    return f"{packet.task_id} is {status}: {RUNNER_LOST}"
+    """The message about a task that has lost its runner, and gets no other."""
+    why = RUNNER_LOST if os.path.exists(packet.home.down) else _nothing_lives(packet)
+    return f"{packet.task_id} is {status}: {why}"
+
+
+def _nothing_lives(packet: Packet) -> str:
+    """Its home is not down, but nothing lives in it. The last words of its runner or keeper tell why."""
+    from holdfast.views.text import log_tail  # rarely needed
+
+    logs = (packet.runner_log, packet.home.keeper_log)
+    said = next((line.strip() for path in logs for line in log_tail.last_lines(path, 1)), "")
+    return (
+        f"its runners and the keepers of this home die{f' ({said})' if said else ''}; 'holdfast doctor' and "
+        f"{packet.home.keeper_log} say more, and 'holdfast up' starts another keeper"
+    )
 
 
 def holds_back(packet: Packet, manifest: dict[str, Any]) -> bool:

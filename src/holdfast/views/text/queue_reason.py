@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
+from holdfast.model.record import Record
 from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item
 from holdfast.queue.local import LocalQueue
@@ -16,6 +17,7 @@ from holdfast.views.text import amounts, describe, home_down
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 #: States of an item that only a person can change.
 NEEDS_PERSON = frozenset({"held", "poison"})
@@ -34,8 +36,41 @@ def find_item(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
         return None, []
 
 
-def reason(item: Item, paused: list[str]) -> str:
-    """Why the item waits; empty if it is just not its turn."""
+class Holds(Record):
+    """What the keeper does not start at the moment, and why."""
+
+    #: Why it starts nothing; empty if it does.
+    all: str = ""
+    agents: dict[str, str] = {}
+    pools: dict[str, str] = {}
+
+    def of(self, item: Item) -> str:
+        """Why nothing of its pool or agent is started; empty if something is."""
+        return self.pools.get(item.pool) or self.agents.get(item.agent) or ""
+
+
+def read_holds(home: Home) -> Holds:
+    """What the keeper wrote last."""
+    try:
+        data: dict[str, Any] = atomic.read_json(home.loop) or {}
+    except HoldfastError:
+        return Holds()
+    whole = data.get("short_of")
+    return Holds(
+        all=whole if isinstance(whole, str) else "",
+        agents=_texts(data.get("held_agents")),
+        pools=_texts(data.get("held_pools")),
+    )
+
+
+def _texts(value: Any) -> dict[str, str]:
+    """A table of texts; an agent can write the file."""
+    table: dict[Any, Any] = value if isinstance(value, dict) else {}  # pyright: ignore
+    return {key: each for key, each in table.items() if isinstance(key, str) and isinstance(each, str)}
+
+
+def reason(item: Item, paused: list[str], holds: Holds | None = None) -> str:
+    """Why the item waits, in short; empty if it is just not its turn."""
     if item.reason:
         return item.reason
     if item.state == "claimed":
@@ -44,27 +79,39 @@ def reason(item: Item, paused: list[str]) -> str:
         return "after " + ", ".join(item.waits_for)
     if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():
         return f"not before {amounts.hour(item.not_before)}"
-    return "paused" if ALL in paused or item.pool in paused else ""
+    if ALL in paused or item.pool in paused:
+        return "paused"
+    # What can be done about it is shown once, see `obstacles`.
+    return holds.of(item).partition("; ")[0] if holds is not None else ""
 
 
 def of_task(home: Home, task_id: str) -> str:
     """Why a queued task has not started: its own reason, or that of the whole queue; empty if it is just not
     its turn."""
     item, paused = find_item(home, task_id)
-    return (reason(item, paused) if item is not None else "") or keeper_reason(home)
+    return of_item(home, item, paused) if item is not None else read_holds(home).all
+
+
+def of_item(home: Home, item: Item, paused: list[str]) -> str:
+    """The same for its item."""
+    if (own := reason(item, paused)) or item.state != "queued":
+        return own
+    holds = read_holds(home)
+    return holds.of(item) or holds.all
 
 
 #: Continues a queue that waits for a person.
 RESUME = "holdfast queue resume"
 
 
-def keeper_reason(home: Home) -> str:
-    """Why the keeper starts nothing from the queue at the moment; empty if it does."""
-    try:
-        short_of = (atomic.read_json(home.loop) or {}).get("short_of")
-    except HoldfastError:
-        return ""
-    return short_of if isinstance(short_of, str) else ""
+def held(home: Home, items: Iterable[Item]) -> list[str]:
+    """Why the keeper starts nothing, or nothing of some agents and pools, as far as these items are held."""
+    queued = [item for item in items if item.state == "queued" and not item.waits_for]
+    if not queued:
+        return []
+    holds = read_holds(home)
+    reasons = [holds.all, *(holds.of(item) for item in queued)]
+    return list(dict.fromkeys(filter(None, reasons)))
 
 
 def question_of(home: Home) -> str | None:
@@ -89,8 +136,8 @@ def obstacles(home: Home, items: Iterable[Item], paused: list[str]) -> list[str]
         found.append(question)
     if items and os.path.exists(home.down):
         found.append(home_down.QUEUE_WAITS)
-    elif any(item.state == "queued" for item in items) and (reason := keeper_reason(home)):
-        found.append(reason)
+    else:
+        found += held(home, items)
     return found
 
 

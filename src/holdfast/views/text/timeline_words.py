@@ -1,4 +1,4 @@
-"""The marks of a timeline in words."""
+"""The marks of a timeline as text."""
 
 from __future__ import annotations
 

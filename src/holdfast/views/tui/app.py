@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Home
 
 #: Changes within this time are drawn together.
-_TOGETHER_S = 0.05
+_TOGETHER_S = 0.1
 _TICK_S = 1.0
 #: Actions whose key is a letter or a sign.
 _BY_LETTER = frozenset(
     ("stop", "interrupt", "answer", "reject", "retry", "attach", "take_over", "help", "sort", "everything")
 )
+_RECORDED = "a reason, optional; it is recorded"
 #: How long the answer to a request is shown.
 _TOLD_S = 10.0
 
@@ -208,7 +209,8 @@ class TopApp(App[None]):
     def _told(self) -> None:
         """Something changed. It is read a moment later, with what follows at once."""
         self._ignore()
-        self.set_timer(_TOGETHER_S, self._take_and_listen)
+        # Not Textual's set_timer, which makes a task: it costs as much as reading the change.
+        asyncio.get_running_loop().call_later(_TOGETHER_S, self._take_and_listen)
 
     def _take_and_listen(self) -> None:
         if self._changes is not None:
@@ -297,7 +299,7 @@ class TopApp(App[None]):
 
     def action_interrupt(self) -> None:
         """Interrupt the task."""
-        self._ask("Interrupt {}: why?", actions.interrupt, hint="optional; it is recorded")
+        self._ask("Interrupt {}: why?", actions.interrupt, hint=_RECORDED)
 
     def action_answer(self) -> None:
         """Answer the task's question, or approve its stage."""
@@ -310,7 +312,11 @@ class TopApp(App[None]):
             return
         question = str(interrupt.get("reason") or "")
         if interrupt.get("approval"):
-            self._ask(f"{question}\nApprove {{}}? (x rejects)", actions.approve, hint="a message, optional")
+            self._ask(
+                f"{question}\nApprove {{}}? (To reject it: escape, then x.)",
+                actions.approve,
+                hint="a message, optional",
+            )
         else:
             self._ask(f"{question}\nAnswer {{}}:", actions.answer, hint="the agent gets this text")
 
@@ -318,7 +324,9 @@ class TopApp(App[None]):
         """Reject the stage that waits for approval."""
         row = self._row()
         if row is not None and _interrupt(row).get("approval"):
-            self._ask("Reject the work of {}: why?", actions.reject, hint="the agent gets this text")
+            self._ask(
+                "Reject the waiting stage of {}, which ends the task: why?", actions.reject, hint=_RECORDED
+            )
 
     def action_retry(self) -> None:
         """Run an ended task again."""

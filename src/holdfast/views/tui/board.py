@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, newest_at
 from holdfast.views.facts import queue_places
 from holdfast.views.text import describe
 
@@ -137,7 +137,7 @@ def _tokens(row: Row) -> int:
 
 
 _KEYS: dict[str, Callable[[Row], Any]] = {
-    "age": lambda row: row.get("started_at") or "",
+    "age": newest_at,
     "name": lambda row: row["task_id"],
     "cost": _cost,
     "tokens": _tokens,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 from holdfast import clock
+from holdfast.model.status import Status
 from holdfast.views.facts import task_list
 from holdfast.views.text import amounts, describe, fit_text
 
@@ -73,15 +74,25 @@ def cell(name: str, row: Row, now: float, output_log: str) -> str:
         case "AGENT":
             return row.get("agent") or "-"
         case "STAGE":
-            return row.get("stage") or "-"
+            return _stage(row)
         case "ELAPSED":
-            return elapsed(describe.elapsed_s(row, now))
+            elapsed_s = describe.elapsed_s(row, now)
+            return "-" if not elapsed_s and row["status"] == Status.QUEUED else elapsed(elapsed_s)
         case "TOKENS":
             return amounts.tokens(row).replace("at least ", "≥") or "-"
         case "COST":
             return amounts.cost(row).replace("at least ", "≥") or "-"
         case _:
             return task_list.note(row) + task_list.last_line(output_log, row, now)
+
+
+def _stage(row: Row) -> str:
+    """The stage at work; of several, with how many are done."""
+    stages: list[dict[str, Any]] = row.get("stages") or []
+    name = str(row.get("stage") or "-")
+    if len(stages) < 2:
+        return name
+    return f"{sum(stage.get('state') == 'done' for stage in stages)}/{len(stages)} {name}"
 
 
 def elapsed(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -48,7 +48,8 @@ class Ask(ModalScreen[str | None]):
     """A line of text; None if the person pressed escape."""
 
     BINDINGS = [Binding("escape", "cancel", "Cancel")]
-    DEFAULT_CSS = _CSS.format(name="Ask")
+    #: A long question scrolls: the field stays on the screen.
+    DEFAULT_CSS = _CSS.format(name="Ask") + "Ask VerticalScroll { height: auto; max-height: 60vh; }"
 
     def __init__(self, question: str, hint: str = "") -> None:
         super().__init__()
@@ -57,7 +58,8 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """The question, and a field."""
         with Vertical():
-            yield Static(shown(self._question), markup=False)
+            with VerticalScroll(can_focus=False):
+                yield Static("\n".join(map(shown, self._question.splitlines())), markup=False)
             yield Input(placeholder=self._hint)
             yield Static("enter: send   escape: cancel", markup=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
@@ -21,7 +22,21 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Home
 
 PAGES = ("log", "timeline", "events", "diff", "gates")
+_LABELS = tuple(f" {at} {name} " for at, name in enumerate(PAGES, 1))
 _HEAD_LINES = 7
+
+
+class _PageNames(Static):
+    """The line with the names of the pages; a click shows one."""
+
+    async def on_click(self, event: events.Click) -> None:
+        """Show the page whose name is there."""
+        ends = 0
+        for name, label in zip(PAGES, _LABELS, strict=True):
+            ends += len(label)
+            if event.x < ends:
+                await self.run_action(f"screen.page('{name}')")
+                return
 
 
 class TaskScreen(Screen[None]):
@@ -57,7 +72,7 @@ class TaskScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Head, names of the pages, the pages."""
         yield Static(id="head")
-        yield Static(id="tabs")
+        yield _PageNames(id="tabs")
         with ContentSwitcher(initial="log"):
             log = LogView(self._packet)
             log.id = "log"
@@ -131,8 +146,8 @@ class TaskScreen(Screen[None]):
         self._page = name
         self.query_one(ContentSwitcher).current = name
         tabs = Text()
-        for at, each in enumerate(PAGES, 1):
-            tabs.append(f" {at} {each} ", styles.CURSOR if each == name else styles.DIM)
+        for each, label in zip(PAGES, _LABELS, strict=True):
+            tabs.append(label, styles.CURSOR if each == name else styles.DIM)
         self.query_one("#tabs", Static).update(tabs)
         self._view(name).focus()
         if name == "diff":

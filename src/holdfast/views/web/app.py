@@ -148,7 +148,7 @@ def _with_error_responses(handle: Handle) -> Handle:
             return Json(about, endpoints.status_of(error))
         except OSError as error:
             return Json({"error": f"cannot read it: {error.strerror}"}, 500)
-        except Exception as error:  # a bug, or a packet that nobody thought of: the terminal shows it
+        except Exception as error:  # a bug, or an unexpected packet: the terminal shows it
             where = traceback.extract_tb(error.__traceback__)[-1]
             kind = f"{type(error).__name__} in {where.name}"
             print(f"error: {request.url.path}: {kind}: {error}", file=sys.stderr)

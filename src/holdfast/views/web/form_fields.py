@@ -68,7 +68,7 @@ FORM = (
         option="model",
         flag="--model",
         is_main=True,
-        about="A model that the agent knows. Default: the one of the agent.",
+        about="A model of this agent. Default: the agent's own choice.",
     ),
     FormField(
         name="project",
@@ -78,7 +78,7 @@ FORM = (
         flag="--project",
         is_main=True,
         is_required=True,
-        about="Where the agent works: an absolute path.",
+        about="Absolute path of the directory where the agent works.",
     ),
     FormField(
         name="permissions",
@@ -87,7 +87,7 @@ FORM = (
         option="permissions",
         flag="--permissions",
         is_main=True,
-        about="What the agent may do: read; or edit files and run commands in the workspace.",
+        about="read: look only. edit: also change files and run commands in the workspace.",
     ),
     FormField(
         name="name",
@@ -95,7 +95,7 @@ FORM = (
         option="name",
         flag="--name",
         is_main=True,
-        about="How the task is called in lists. Default: from the request.",
+        about="Name shown in lists. Default: the first words of the request.",
     ),
     FormField(
         name="budget_usd",
@@ -122,6 +122,7 @@ FORM = (
         flag="--sandbox",
         switch_on="on",
         is_main=True,
+        about="on: the agent runs in bubblewrap. default and off: as the setting sandbox says.",
     ),
     FormField(name="network", title="Network", path="network", option="network", flag="--network"),
     FormField(
@@ -163,7 +164,7 @@ FORM = (
         path="labels",
         option="label",
         flag="--label",
-        about="To find the task by, for example batch=nightly.",
+        about="For filters, for example batch=nightly.",
     ),
 )
 _OF_MANIFEST = {field.path: field for field in FIELDS}
@@ -202,7 +203,7 @@ def problems(fields: dict[str, Any]) -> dict[str, str]:
         value = fields.get(field.name)
         if value in (None, "", []):
             if field.is_required:
-                found[field.name] = "this is needed"
+                found[field.name] = "required"
         elif problem := _problem(property_of(field), value):
             found[field.name] = problem
     return found
@@ -213,17 +214,19 @@ _BY_NAME = {field.name: field for field in FORM}
 
 def _problem(rule: dict[str, Any], value: Any) -> str:
     if "enum" in rule:
-        return "" if value in rule["enum"] else f"one of {', '.join(rule['enum'])}"
+        return "" if value in rule["enum"] else f"must be one of: {', '.join(rule['enum'])}"
     match rule["type"]:
         case "integer" | "number":
             return _number_problem(rule, value)
         case "array":
             is_list = _is_list(value) and all(map(_is_text, value))
-            return "" if is_list and len(value) <= rule["maxItems"] else "a list of texts"
+            return "" if is_list and len(value) <= rule["maxItems"] else "must be a list of texts"
         case _:
             if not _is_text(value):
-                return "a text"
-            return "" if len(value) <= rule["maxLength"] else f"at most {rule['maxLength']} characters"
+                return "must be text"
+            return (
+                "" if len(value) <= rule["maxLength"] else f"must have at most {rule['maxLength']} characters"
+            )
 
 
 def _is_list(value: object) -> bool:
@@ -240,10 +243,10 @@ def _number_problem(rule: dict[str, Any], value: Any) -> str:
     try:
         number = int(text) if is_whole else float(text)
     except ValueError:
-        return "a whole number" if is_whole else "a number"
+        return f"must be a {'whole ' if is_whole else ''}number"
     least = rule.get("minimum", 0)
     if not (number > 0 if "exclusiveMinimum" in rule else number >= least) or not number <= rule["maximum"]:
         if number > rule["maximum"]:
-            return f"at most {rule['maximum']}"
-        return f"at least {least}" if least else "more than 0"
+            return f"must be at most {rule['maximum']}"
+        return f"must be at least {least}" if least else "must be more than 0"
     return ""

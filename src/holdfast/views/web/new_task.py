@@ -77,7 +77,7 @@ def options_of(fields: dict[str, Any]) -> TaskOptions:
 
     problems = form_fields.problems(fields)
     if "project" not in problems and not os.path.isabs(fields["project"]):
-        problems["project"] = "an absolute path"
+        problems["project"] = "must be an absolute path"
     has_permissions = False
     if "agent" not in problems:
         try:

@@ -82,8 +82,8 @@ class Protocol(H11Protocol):
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody waits for, in a line. Accepting is tried again by the loop, also for a port that is closed
-    meanwhile."""
+    """Print the error of a task that is not awaited. The loop itself tries to accept again, also for a port
+    that was closed meanwhile."""
     error = context.get("exception")
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         global _refused_mono

@@ -17,7 +17,7 @@ from holdfast.workspace.git.discovery import Repository, at, common_of, find, of
 from holdfast.workspace.git.execute import LIMIT_S, execute, program
 from holdfast.workspace.git.merge_trees import Merged, merge_trees
 from holdfast.workspace.git.parse import GITLINK, flagged, gitlinks, listing, names, text
-from holdfast.workspace.git.private import Session, Target
+from holdfast.workspace.git.private import SharedDirectories, Target
 from holdfast.workspace.git.settings import Settings
 
 TYPE_CHECKING = False
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 
 __all__ = (
-    "GITLINK", "IDENTITY", "LIMIT_S", "Merged", "Repository", "Session", "Settings", "Target", "at", "call",
-    "common_of", "find", "flagged", "gitlinks", "head", "is_merging", "listing", "merge_trees", "names",
-    "of_git_dir", "run", "settings", "text", "version", "work_on",
+    "GITLINK", "IDENTITY", "LIMIT_S", "Merged", "Repository", "Settings", "SharedDirectories", "Target", "at",
+    "call", "common_of", "find", "flagged", "gitlinks", "head", "is_merging", "listing", "merge_trees",
+    "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.
@@ -104,8 +104,8 @@ def work_on(
     **options: Unpack[Limits],
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git on any target."""
-    with Session() as session:
-        variables = {**session.variables(target, known), **(env or {})}
+    with SharedDirectories() as directories:
+        variables = {**directories.variables(target, known), **(env or {})}
         return execute(arguments, cwd=cwd, env=variables, **options)
 
 

@@ -14,7 +14,7 @@ from holdfast.errors import GitFailed
 from holdfast.workspace.git import settings
 from holdfast.workspace.git.discovery import common_of, find
 from holdfast.workspace.git.execute import environment_for_others
-from holdfast.workspace.git.private import Session, Target, quoted
+from holdfast.workspace.git.private import SharedDirectories, Target, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def environment_for_gh(project: str) -> Generator[dict[str, str]]:
         common_dir=repository.common_dir,
         config=_remotes(repository),
     )
-    with Session() as session:
-        variables = session.variables(target, settings.read(repository))
+    with SharedDirectories() as directories:
+        variables = directories.variables(target, settings.read(repository))
         yield {**env, **variables, "GIT_WORK_TREE": repository.top}
 
 

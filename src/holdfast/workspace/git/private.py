@@ -5,9 +5,9 @@ attributes and hooks from GIT_COMMON_DIR. So that is a directory of ours, in whi
 into the repository. HEAD, index and the state of a merge are in the repository's own git directory. The
 configuration of the repository, which an agent can write, is not read (docs/decisions/0057-git.md).
 
-The directory has a random name and exists only for a session, so nothing can be planted in it beforehand. A
-session may take long, and agents of other tasks can write in the directory meanwhile. So before each call it
-is compared with what we put there; one that was changed is not used again.
+The directory has a random name and exists only for one command or chore, so nothing can be planted in it
+beforehand. That may take long, and agents of other tasks can write in the directory meanwhile. So before each
+call it is compared with what we put there; one that was changed is not used again.
 """
 
 from __future__ import annotations
@@ -87,12 +87,11 @@ class Target(Record):
     config: str = ""
 
 
-class Session:
-    """A time in which calls share their directories: making one costs more than starting git.
+class SharedDirectories:
+    """The directories that calls of git share: making one costs more than starting git.
 
-    A session is as long as one command or one chore; between sessions there are no directories. Sessions may
-    be nested, and those of several threads share the directories. To be used in a `with` statement, also for
-    a single call.
+    They exist inside a `with` statement, which is as long as one command or one chore, or a single call.
+    These may be nested, also in several threads; the directories are removed at the end of the last.
     """
 
     _lock = allocate_lock()
@@ -102,18 +101,18 @@ class Session:
     #: Those that somebody changed.
     _dropped: ClassVar[list[str]] = []
 
-    def __enter__(self) -> Session:
-        with Session._lock:
-            Session._depth += 1
+    def __enter__(self) -> SharedDirectories:
+        with SharedDirectories._lock:
+            SharedDirectories._depth += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        with Session._lock:
-            Session._depth -= 1
-            while Session._made and not Session._depth:
-                Session._dropped.append(Session._made.popitem()[1][0])
-            while Session._dropped and not Session._depth:
-                remove_tree(Session._dropped.pop())
+        with SharedDirectories._lock:
+            SharedDirectories._depth -= 1
+            while SharedDirectories._made and not SharedDirectories._depth:
+                SharedDirectories._dropped.append(SharedDirectories._made.popitem()[1][0])
+            while SharedDirectories._dropped and not SharedDirectories._depth:
+                remove_tree(SharedDirectories._dropped.pop())
 
     def variables(self, target: Target, settings: Settings) -> dict[str, str]:
         """The variables that tell git about the directory for a target. Raises StorageError."""
@@ -121,12 +120,12 @@ class Session:
             _config(target, settings), settings.exclude, settings.attributes, settings.user_attributes
         )  # fmt: skip
         key = (target.objects, target.common_dir, *content)
-        with Session._lock:
-            path, entries = Session._made.get(key, ("", {}))
+        with SharedDirectories._lock:
+            path, entries = SharedDirectories._made.get(key, ("", {}))
             if not path or _entries(path) != entries:
-                Session._dropped += [path] if path else []
+                SharedDirectories._dropped += [path] if path else []
                 path = _filled(target, content)
-                Session._made[key] = path, _entries(path)
+                SharedDirectories._made[key] = path, _entries(path)
         if target.common_dir is None:
             return {"GIT_DIR": path}
         return {"GIT_DIR": target.git_dir or target.common_dir, "GIT_COMMON_DIR": path}

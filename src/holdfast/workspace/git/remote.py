@@ -15,7 +15,7 @@ from holdfast.model.record import Record
 from holdfast.workspace.git import settings
 from holdfast.workspace.git.execute import execute
 from holdfast.workspace.git.parse import text
-from holdfast.workspace.git.private import Session, Target
+from holdfast.workspace.git.private import SharedDirectories, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,11 +131,11 @@ def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedPr
     for at, (name, value) in enumerate(_SETTINGS.items()):
         env |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
     try:
-        with Session() as session:
+        with SharedDirectories() as directories:
             return execute(
                 args,
                 cwd=repository.top,
-                env={**session.variables(target, settings.read(repository)), **env},
+                env={**directories.variables(target, settings.read(repository)), **env},
                 limit_s=LIMIT_S,
                 without=[name for name in _REPLACED if name not in of_user],
             )

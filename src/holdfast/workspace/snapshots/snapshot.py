@@ -70,7 +70,7 @@ def take(
     own = tuple(path for path in (project.top, project.git_dir, project.common_dir) if path is not None)
     for left in range(tries - 1, -1, -1):
         try:
-            with git.Session():
+            with git.SharedDirectories():
                 snapshot = _Snapshot(
                     trees,
                     project.top,

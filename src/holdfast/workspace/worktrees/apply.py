@@ -67,7 +67,7 @@ def apply(packet: Packet, *, goal: str, as_patch: bool, is_recorded: bool = True
     # Not while another task writes in the main tree: the changes would be blamed on its agent.
     workspace_lock = lock.acquire(packet.home, tree.main, role="apply")
     try:
-        with git.Session():
+        with git.SharedDirectories():
             if as_patch:
                 applied = _patch(packet, tree, is_recorded=is_recorded)
             else:
@@ -124,7 +124,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
         )
     refuse_unseen(packet, tree, head, scope)
     commits.make_ready_to_merge(main, branch)
-    _try_merge(tree, head)
+    _try_merge(tree, head, source)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     args = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
     try:
@@ -259,21 +259,22 @@ def _nothing(
     return NotPossible(f"{packet.task_id} has nothing new for {where}", hint="nothing to do")
 
 
-def _try_merge(tree: Worktree, head: str) -> None:
+def _try_merge(tree: Worktree, head: str, source: str) -> None:
     """Look for conflicts without changing a file.
 
     (git before 2.38 cannot; then the merge itself is aborted.)
     """
     merged = git.merge_trees(partial(git.call, of=worktree.main_of(tree)), "HEAD", head)
     if merged.has_conflicts:
-        raise _conflict(merged.conflicts, tree.main)
+        raise _conflict(
+            merged.conflicts,
+            tree.main,
+            hint=f"'git merge {source}' in {tree.main} merges it by hand; nothing was changed",
+        )
 
 
-def _conflict(paths: Sequence[str], where: str) -> NotPossible:
-    return NotPossible(
-        f"conflict with {where} in {few(paths) or 'some files'}",
-        hint="merge the branch by hand, or continue the task from the newer state; nothing was changed",
-    )
+def _conflict(paths: Sequence[str], where: str, *, hint: str) -> NotPossible:
+    return NotPossible(f"conflict with {where} in {few(paths) or 'some files'}", hint=hint)
 
 
 def _committer(main: git.Repository) -> dict[str, str]:
@@ -308,7 +309,12 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
             "this git cannot merge trees", hint="update git to 2.38 or newer, or apply without --patch"
         )
     if merged.has_conflicts:
-        raise _conflict(merged.conflicts, tree.main)
+        raise _conflict(
+            merged.conflicts,
+            tree.main,
+            hint=f"'holdfast apply {packet.task_id}' without --patch says how to merge it by hand; "
+            "nothing was changed",
+        )
     if not merged.tree:
         raise GitFailed(f"git merge-tree of {packet.task_id}: {merged.error}")
     paths = tuple(change.path for change in changed(trees, ours, merged.tree))

@@ -63,7 +63,7 @@ def push_to(packet: Packet, place: Remote, *, goal: str) -> Pushed:
 def _locked(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
     held = lock.acquire(packet.home, tree.path, role="pr")
     try:
-        with git.Session():
+        with git.SharedDirectories():
             return _push(packet, tree, place, goal)
     finally:
         held.release()

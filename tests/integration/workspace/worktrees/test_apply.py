@@ -111,8 +111,11 @@ def test_a_conflict_changes_nothing(case: Case, as_patch: bool) -> None:
     case.repo.commit()
     case.repo.write("a", "dirty\n")
     before = case.repo.git("rev-parse", "HEAD"), case.repo.git("status", "--porcelain")
-    with pytest.raises(NotPossible, match=r"conflict with .* in b"):
+    with pytest.raises(NotPossible, match=r"conflict with .* in b") as caught:
         case.apply(as_patch=as_patch)
+    assert (
+        "holdfast apply it" if as_patch else f"'git merge holdfast/it' in {case.repo.path}"
+    ) in caught.value.hint
     assert (case.repo.git("rev-parse", "HEAD"), case.repo.git("status", "--porcelain")) == before
     assert case.repo.read("b") == "ours\n"
     assert not os.path.exists(os.path.join(case.repo.path, ".git/MERGE_HEAD"))

@@ -63,6 +63,23 @@ def test_the_wallclock_holds_whatever_the_timeout_mode(tmp_path) -> None:
         assert spec.stages[0].timeout_s == (600.0 if mode == "enforce" else None)
 
 
+def test_a_check_that_no_package_has_is_refused(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tmp_path / "site" / "theirs-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[holdfast.gates]\npoem = their_gate:check\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    pipeline = made(tmp_path, put(valid(), "gate", {"checks": ["poem"]})).pipeline
+    assert pipeline is not None
+    assert pipeline.checks == ("poem",)
+    with pytest.raises(InvalidManifest) as caught:
+        made(tmp_path / "enforce", put(put(valid(), "gate", {"checks": ["peom"]}), "project", ".."))
+    assert "no package has a check 'peom' (installed: poem" in str(caught.value.details)
+    monkeypatch.setenv("HOLDFAST_PLUGINS", "")
+    with pytest.raises(InvalidManifest, match="problem"):
+        made(tmp_path / "wait_done", put(put(valid(), "gate", {"checks": ["poem"]}), "project", ".."))
+
+
 @pytest.fixture(autouse=True)
 def _folders(tmp_path) -> None:
     for name in ("enforce", "wait_done"):

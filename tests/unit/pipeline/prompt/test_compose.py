@@ -14,7 +14,7 @@ from holdfast.errors import ForbiddenInput, InvalidPattern, MissingTemplate, Pro
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.pipeline.prompt import compose as composing
 from holdfast.pipeline.prompt.attachments import Attachment
-from holdfast.pipeline.prompt.compose import Additions, Composed, Part, compose, facts, write
+from holdfast.pipeline.prompt.compose import Additions, Composed, PromptPart, compose, facts, write
 from holdfast.redact import Redactor
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Packet
@@ -312,7 +312,7 @@ NASTY = st.sampled_from(
 @pytest.mark.req("CTX-5")
 @given(st.lists(st.lists(NASTY, max_size=8).map("".join), min_size=1, max_size=4))
 def test_no_text_can_pass_for_the_end_of_its_part(texts: list[str]) -> None:
-    written = [Part(name=f"part {number}", text=text) for number, text in enumerate(texts)]
+    written = [PromptPart(name=f"part {number}", text=text) for number, text in enumerate(texts)]
     read = parts(composing.sealed(written) + "\n")
     assert list(read.items()) == [(part.name, part.text.strip("\n")) for part in written]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.fold import apply
-from holdfast.model.next_action import NextAction, Step
+from holdfast.model.next_action import NextAction, Suggestion
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
@@ -24,8 +24,8 @@ ACTION = NextAction(
     name="fix_scope",
     why="it strayed",
     steps=(
-        Step(command="holdfast diff t1", does="see what it changed"),
-        Step(command="holdfast retry t1", does="go on"),
+        Suggestion(command="holdfast diff t1", does="see what it changed"),
+        Suggestion(command="holdfast retry t1", does="go on"),
     ),
 )
 FAILURE = FailureView(
@@ -231,7 +231,7 @@ views_of = st.builds(
         NextAction,
         name=st.sampled_from(["none", "retry"]),
         why=words,
-        steps=st.lists(st.builds(Step, command=words, does=words), max_size=2).map(tuple),
+        steps=st.lists(st.builds(Suggestion, command=words, does=words), max_size=2).map(tuple),
     ),
     failure=st.none() | failures_of,
     paid_calls=st.none() | st.integers(0, 99),

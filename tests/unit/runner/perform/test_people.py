@@ -15,7 +15,7 @@ from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.perform.context import Context
-from holdfast.runner.plan.facts import PreparedInterrupt, Problem, StartFailure
+from holdfast.runner.plan.facts import PreflightProblem, PreparedInterrupt, StartFailure
 from holdfast.store.layout import Home
 from tests.support.journals import opened
 from tests.support.performing import Driver, context_of
@@ -33,8 +33,8 @@ def context(home: str) -> Iterator[Context]:
     ledger = Ledger(packet, load.fold(packet), opened(packet), Redactor({}))
     with context_of(ledger) as context:
         ledger.record(ev.TaskMoved(old="spawning", new="interrupted", reason="no git", interrupt="no git"))
-        memory = context.memory
-        memory.preflight_run, memory.problems = 1, (Problem(text="no git"),)
+        memory = context.remembered
+        memory.preflight_run, memory.problems = 1, (PreflightProblem(text="no git"),)
         memory.start_failure = StartFailure(kind="session", stage="command_run", reason="another lives in it")
         memory.interrupting = PreparedInterrupt(question="old?", reason="old?")
         memory.is_reported = True
@@ -47,7 +47,7 @@ def test_after_an_answer_everything_is_looked_for_again(context: Context) -> Non
     inbox.drop(context.ledger.packet, "resume", {}, by="me")
     Driver(context).take_step()
     assert context.ledger.task.status is Status.SPAWNING
-    memory = context.memory
+    memory = context.remembered
     assert (memory.preflight_run, memory.start_failure, memory.interrupting) == (0, None, None)
     assert memory.is_reported is False
 
@@ -56,4 +56,4 @@ def test_a_refused_request_changes_nothing_that_is_remembered_of_the_start(conte
     inbox.drop(context.ledger.packet, "approve", {}, by="me")
     Driver(context).take_step()
     assert context.ledger.task.status is Status.INTERRUPTED
-    assert context.memory.start_failure is not None
+    assert context.remembered.start_failure is not None

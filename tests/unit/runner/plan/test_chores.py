@@ -51,7 +51,7 @@ def failed(kind: str, reason: str, *, counts: bool = True) -> ev.ChoreFailed:
 def killed(kind: str, times_before: int = 0) -> Story:
     """A chore that was killed, after others of its stage."""
     story = ended(kind, "crashed", end={"detail": "SIGKILL", "exit_signal": 9})
-    story.task.stage_state("a_run").chores_in_vain = times_before
+    story.task.stage_state("a_run").failed_chores_in_a_row = times_before
     return story
 
 
@@ -80,9 +80,9 @@ def test_a_chore_that_died_is_tried_again_twice(kind: str, how: str) -> None:
     reason = f"{'crashed' if how == 'killed' else 'lost'}: SIGKILL"
     again = Journal(events=(failed(kind, reason),))
     for times in (0, 1):
-        story.task.stage_state("a_run").chores_in_vain = times
+        story.task.stage_state("a_run").failed_chores_in_a_row = times
         assert next_step(story, cleaned(2), chore_result=MUTE) == again
-    story.task.stage_state("a_run").chores_in_vain = 2
+    story.task.stage_state("a_run").failed_chores_in_a_row = 2
     assert next_step(story, cleaned(2), chore_result=MUTE) != again
 
 

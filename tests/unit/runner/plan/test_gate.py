@@ -10,7 +10,7 @@ from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, PipelineSpec, QualitySpec, StageSpec
 from holdfast.pipeline.triage import Failure
-from holdfast.runner.plan.facts import Memory, StartFailure, WorkspaceFacts
+from holdfast.runner.plan.facts import Remembered, StartFailure, WorkspaceFacts
 from holdfast.runner.plan.step import (
     DismissRecorders,
     Journal,
@@ -58,7 +58,7 @@ def triaged(stage: str, number: int = 1, *, failure_class: str = "contract_viola
     )
 
 
-def held(*numbers: int, **known: Any) -> Memory:
+def held(*numbers: int, **known: Any) -> Remembered:
     return cleaned(*numbers, workspace=HELD, **known)
 
 

@@ -55,7 +55,7 @@ def steps_of_interrupt(story: Story, question: str, **more: Any) -> list[Step]:
     steps: list[Step] = []
     remembered = memory()
     while not steps or not isinstance(steps[-1], Interrupt):
-        step = moves.ask(story.task, Facts(memory=remembered), question, **more)
+        step = moves.ask(story.task, Facts(remembered=remembered), question, **more)
         steps.append(step)
         prepared = remembered.interrupting
         match step:
@@ -110,7 +110,7 @@ def test_an_interrupt_keeps_its_reason_its_approval_its_request_and_the_events_b
 def test_another_question_starts_over(prepared: int) -> None:
     done = dict.fromkeys(("is_saved", "is_announced", "has_file")[: prepared + 1], True)
     old = PreparedInterrupt(question="old?", reason="old?", **done)
-    facts = Facts(memory=memory(interrupting=old))
+    facts = Facts(remembered=memory(interrupting=old))
     step = moves.ask(in_state(Status.RUNNING).task, facts, "new?", request="R")
     assert step == asking("new?", request="R")
     # Also if it happens to ask the same.

@@ -9,7 +9,7 @@ import pytest
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, PipelineSpec, QualitySpec, QueueSpec, StageSpec
-from holdfast.runner.plan.facts import Memory, Problem, StartFailure, WorkspaceFacts
+from holdfast.runner.plan.facts import PreflightProblem, Remembered, StartFailure, WorkspaceFacts
 from holdfast.runner.plan.step import (
     Journal,
     OpenAttempts,
@@ -30,7 +30,7 @@ LENSES = tuple(StageSpec(name=name, agent="a", group="g") for name in ("one", "t
 START = OpenAttempts(stages=("a_run",))
 
 
-def ready(**known: Any) -> Memory:
+def ready(**known: Any) -> Remembered:
     """The preflight is done and the workspace is held."""
     return memory(**{"preflight_run": 1, "workspace": WorkspaceFacts(is_held=True), **known})
 
@@ -174,7 +174,7 @@ def test_before_the_first_call_everything_is_looked_for(
     assert next_step(story, **observed) == step
 
 
-PROBLEMS = (Problem(text="no git"), Problem(text="no model"))
+PROBLEMS = (PreflightProblem(text="no git"), PreflightProblem(text="no model"))
 
 
 @pytest.mark.req("PKT-6")
@@ -202,7 +202,7 @@ def test_what_is_missing_ends_the_task_before_a_call_and_a_queued_task_asks(
 
 
 def test_a_missing_program_is_recorded_as_a_fact_and_not_only_in_the_text() -> None:
-    missing = Problem(text="a is not there", missing_program="a")
+    missing = PreflightProblem(text="a is not there", missing_program="a")
     failure = triaged(next_step(Story(), ready(problems=(*PROBLEMS, missing))))
     assert (failure.missing_program, failure.detail) == ("a", "no git; no model; a is not there")
 
@@ -266,7 +266,7 @@ def test_without_a_paid_call_left_no_stage_starts(
 # ── a start that failed ──
 
 
-def failed_start(kind: str, again_mono: float = 0.0) -> Memory:
+def failed_start(kind: str, again_mono: float = 0.0) -> Remembered:
     failure = StartFailure(kind=kind, stage="impl", reason="why", again_mono=again_mono)
     return ready(start_failure=failure)
 
@@ -284,7 +284,7 @@ def failed_start(kind: str, again_mono: float = 0.0) -> Memory:
     ],
     ids=["no process", "no process before", "session", "prompt"],
 )
-def test_a_start_that_failed(remembered: Memory, step: Step) -> None:
+def test_a_start_that_failed(remembered: Remembered, step: Step) -> None:
     assert next_step(Story(), remembered) == step
 
 

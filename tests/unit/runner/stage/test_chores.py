@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.model.spec import QualitySpec, StageSpec
-from holdfast.runner.stage import chores
+from holdfast.runner.stage import chore_results, chores
 from tests.support.bench import PIPELINE, SECRET, Bench, put, text_of
 
 IMPL = StageSpec(name="codex_impl", agent="codex", role="impl", writes=True)
@@ -77,7 +77,7 @@ def test_a_result_counts_if_it_agrees_with_the_exit_status(
     bench: Make, kind: str, code: int | None, result: object, is_usable: bool
 ) -> None:
     task = ended(bench(IMPL, pipeline=PIPELINE), kind, code, result)
-    assert chores.read_result(task.ledger, task.chore).is_usable is is_usable
+    assert chore_results.read_result(task.ledger, task.chore).is_usable is is_usable
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_a_chore_without_a_result_complains_with_the_start_of_its_stderr(
     bench: Make, stderr: str, complaint: str
 ) -> None:
     task = ended(bench(IMPL, pipeline=PIPELINE), "gate", 70, stderr=stderr)
-    assert chores.read_result(task.ledger, task.chore).complaint == complaint
+    assert chore_results.read_result(task.ledger, task.chore).complaint == complaint
 
 
 def test_a_prepared_workspace_is_recorded_for_its_stage(bench: Make) -> None:
     result = {"stage": "another", "path": "/p", "kind": "git", "tree": "t", "base_tree": "b"}
     task = ended(bench(IMPL, pipeline=PIPELINE), "prepare", 0, result)
-    chores.take_result(task.ledger, task.chore)
+    chore_results.take_result(task.ledger, task.chore)
     workspace = task.recorded().stage_state(IMPL.name).workspace
     assert workspace is not None
     assert (workspace.stage, workspace.path, workspace.dirty) == (IMPL.name, "/p", ())
@@ -110,7 +110,7 @@ def test_a_prepared_workspace_is_recorded_for_its_stage(bench: Make) -> None:
 def test_checks_before_the_work_are_kept_in_a_file_and_recorded(bench: Make) -> None:
     result = {"passed": False, "reasons": [f"make test: {SECRET}"], "dirty": ["a"]}
     task = ended(bench(IMPL, quality=QUALITY), "pre_work", 1, result)
-    chores.take_result(task.ledger, task.chore)
+    chore_results.take_result(task.ledger, task.chore)
     checked = task.recorded().stage_state(IMPL.name).pre_work
     assert checked is not None
     assert (checked.passed, checked.reasons) == (False, ("make test: ***",))
@@ -119,7 +119,7 @@ def test_checks_before_the_work_are_kept_in_a_file_and_recorded(bench: Make) -> 
 
 def test_checks_before_the_work_that_say_nothing_have_not_passed(bench: Make) -> None:
     task = ended(bench(IMPL, quality=QUALITY), "pre_work", 0, {"dirty": []})
-    chores.take_result(task.ledger, task.chore)
+    chore_results.take_result(task.ledger, task.chore)
     checked = task.recorded().stage_state(IMPL.name).pre_work
     assert checked is not None
     assert checked.passed is False
@@ -132,7 +132,7 @@ def judged(bench: Make, **result: Any) -> Bench:
     put(task.directory(2).result, json.dumps({"attempt": 1, "passed": True, **result}))
     for path in (task.directory(2).artifact, task.directory(2).reverted_patch, task.directory(2).changes):
         put(path, b"\xff with " + SECRET.encode())
-    chores.take_result(task.ledger, task.chore)
+    chore_results.take_result(task.ledger, task.chore)
     return task
 
 

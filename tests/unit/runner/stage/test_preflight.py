@@ -12,7 +12,7 @@ import pytest
 from holdfast.agents import probe
 from holdfast.model import events as ev
 from holdfast.model.spec import StageSpec
-from holdfast.runner.plan.facts import Problem
+from holdfast.runner.plan.facts import PreflightProblem
 from holdfast.runner.stage import preflight
 from tests.support.bench import PIPELINE, SECRET, Bench, put, text_of
 
@@ -65,17 +65,19 @@ def test_a_program_outside_path_is_named_with_its_place(bench: Make, env: dict[s
     place = put(f"{env['HOME']}/.local/bin/claude", "#!/bin/sh\n")
     os.chmod(place, 0o700)
     found = preflight.find_problems(bench(REVIEW).ledger, env)
-    assert found == (Problem(text=f"claude is installed at {place}, which is not in PATH"),)
+    assert found == (PreflightProblem(text=f"claude is installed at {place}, which is not in PATH"),)
 
 
 def test_a_program_that_is_not_installed_is_named_for_the_remedy(bench: Make, env: dict[str, str]) -> None:
     task = bench(StageSpec(name="copilot_run", agent="copilot"))
     found = preflight.find_problems(task.ledger, env)
-    assert found == (Problem(text="copilot is not installed: no copilot in PATH", missing_program="copilot"),)
+    assert found == (
+        PreflightProblem(text="copilot is not installed: no copilot in PATH", missing_program="copilot"),
+    )
     place = put(f"{os.path.dirname(env['PATH'])}/local/copilot", "#!/bin/sh\n")
     os.chmod(place, 0o700)
     found = preflight.find_problems(task.ledger, env)
-    assert found == (Problem(text=f"copilot is installed at {place}, which is not in PATH"),)
+    assert found == (PreflightProblem(text=f"copilot is installed at {place}, which is not in PATH"),)
 
 
 def done(task: Bench) -> None:

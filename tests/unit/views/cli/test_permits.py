@@ -8,11 +8,13 @@ from holdfast.packet import asker
 from holdfast.views.cli import permits, verbs
 from holdfast.views.cli.parse import command_spec
 
-TABLES = [(verb, rows) for verb, rows in verbs.AGENTS.items() if not isinstance(rows, str)]
+TABLES = [(verb, rows) for verb, rows in verbs.FOR_AGENTS.items() if not isinstance(rows, str)]
 
 
 def test_every_verb_has_a_row() -> None:
-    assert list(verbs.AGENTS) == list(verbs.VERBS), "a new verb needs a row: what may an agent do with it?"
+    assert list(verbs.FOR_AGENTS) == list(verbs.VERBS), (
+        "a new verb needs a row: what may an agent do with it?"
+    )
 
 
 @pytest.mark.parametrize(("verb", "rows"), TABLES)
@@ -34,7 +36,7 @@ def test_every_action_and_option_of_a_row_exists_and_one_always_fits(
 
 
 def test_what_depends_on_the_task_is_checked_where_the_task_is_known() -> None:
-    of = {rule: {verb for verb, rows in verbs.AGENTS.items() if rows == rule} for rule in
+    of = {rule: {verb for verb, rows in verbs.FOR_AGENTS.items() if rows == rule} for rule in
           (verbs.OTHERS, verbs.STARTED)}  # fmt: skip
     assert of[verbs.OTHERS] == asker.FOR_PERSONS & (set(verbs.VERBS) - {"takeover"})
     assert of[verbs.STARTED] == asker.FOR_STARTERS

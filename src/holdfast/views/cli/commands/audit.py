@@ -19,7 +19,7 @@ _TIME, _SHORT_TIME = "%Y-%m-%d %H:%M:%S", "%m-%d %H:%M:%S"
 _WIDE = 100
 #: On such a terminal a longer id does not widen its column: what happened follows it.
 _ID_CHARS = 14
-#: Who is no person.
+#: Entries by these are not by a person.
 _OURS = ("keeper", "runner", "holdfast")
 
 COMMAND = Command(

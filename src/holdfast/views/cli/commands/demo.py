@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.views.demo.sandbox import Sandbox
+    from holdfast.views.demo.world import DemoWorld
 
 #: Signals that stop the demo, after it has cleaned up.
 _STOPS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
@@ -52,39 +52,39 @@ class _Stopped(KeyboardInterrupt):
 def run(values: dict[str, Any]) -> int:
     """Run the demo; a claim that does not hold is an error."""
     from holdfast.views.demo.cleanup_guard import CleanupGuard
-    from holdfast.views.demo.sandbox import Sandbox
+    from holdfast.views.demo.world import DemoWorld
 
     _install_handlers()
-    sandbox = Sandbox(_folder(values["home"]))
+    world = DemoWorld(_folder(values["home"]))
     is_temporary = values["home"] is None
-    guard = CleanupGuard(sandbox, removes_folder=is_temporary)
+    guard = CleanupGuard(world, removes_folder=is_temporary)
     say = out.talk if values["json"] else _print
     try:
         guard.begin()
-        say(f"The demo runs in {sandbox.folder}")
-        facts = _perform(sandbox, say)
+        say(f"The demo runs in {world.folder}")
+        facts = _perform(world, say)
     except _Stopped as stopped:
-        return _clean_up(sandbox, stopped.number, is_temporary=is_temporary)
+        return _clean_up(world, stopped.number, is_temporary=is_temporary)
     finally:
         guard.dismiss()
     say("  ok  keeper and seed are stopped, no process is left")
     if values["json"]:
         out.data(facts)
     else:
-        _print_next_steps(sandbox.folder, facts)
+        _print_next_steps(world.folder, facts)
     return 0
 
 
-def _perform(sandbox: Sandbox, say: Callable[[str], None]) -> dict[str, Any]:
+def _perform(world: DemoWorld, say: Callable[[str], None]) -> dict[str, Any]:
     """Run all acts, then stop what they started, also after an error."""
     from holdfast.views.demo.acts import Demo
 
     try:
-        facts = Demo(sandbox, say).run()
+        facts = Demo(world, say).run()
     except Exception:
-        sandbox.leave()
+        world.leave()
         raise
-    sandbox.leave()
+    world.leave()
     return facts
 
 
@@ -107,17 +107,17 @@ def _ignore(number: int, frame: object) -> None:
     """Already stopping."""
 
 
-def _clean_up(sandbox: Sandbox, number: int, *, is_temporary: bool) -> int:
+def _clean_up(world: DemoWorld, number: int, *, is_temporary: bool) -> int:
     """Stop what the demo started, and remove a temporary folder. Returns the exit status."""
     try:
-        sandbox.leave()
+        world.leave()
     except HoldfastError as error:
         out.complain(error)
     if is_temporary:
         import shutil
 
-        shutil.rmtree(sandbox.folder, ignore_errors=True)
-    files = f"; its files are in {sandbox.folder}" if os.path.isdir(sandbox.folder) else ""
+        shutil.rmtree(world.folder, ignore_errors=True)
+    files = f"; its files are in {world.folder}" if os.path.isdir(world.folder) else ""
     out.talk(f"demo stopped{files}")
     return 128 + number
 

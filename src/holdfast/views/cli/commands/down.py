@@ -9,7 +9,7 @@ from holdfast import clock, paths
 from holdfast.errors import DiskFull, HoldfastError, NotFound, Unanswered
 from holdfast.model.status import DOWN_COMMAND, ENDS, PARKED, Cause, Status
 from holdfast.packet import load
-from holdfast.store import atomic, audit, process
+from holdfast.store import atomic, audit, lock_holders, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -109,7 +109,7 @@ def _stop_processes(by_role: dict[str, str]) -> None:
                 continue  # it is exiting
             lock = by_role[role]
             # The name in the file may be forged; the kernel knows who holds it.
-            owner = locks.holder(lock)
+            owner = lock_holders.holder(lock)
             if owner is not None:
                 told[role] = owner
                 process.send(owner, signal.SIGTERM)

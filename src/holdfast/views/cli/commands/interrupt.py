@@ -71,7 +71,7 @@ def _is_interrupted(packet: Packet) -> bool:
     try:
         return load.read_manifest(packet)["status"] == Status.INTERRUPTED
     except HoldfastError:
-        return False  # the request tells what is wrong with it
+        return False  # the request reports what is wrong with it
 
 
 def _resumes(packet: Packet) -> str:

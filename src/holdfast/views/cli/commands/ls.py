@@ -7,7 +7,7 @@ import os
 import sys
 
 from holdfast import clock, files, paths
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, Status
 from holdfast.store.layout import Home, output_log_in
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, table, terminal
@@ -204,15 +204,16 @@ def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool, is_cut: 
 def _cells(folder: int, row: dict[str, Any], now: float) -> tuple[str, ...]:
     task_id: str = row["task_id"]
     elapsed_s, age_s = describe.elapsed_s(row, now), max(0.0, now - clock.parse_iso(row["started_at"]))
-    elapsed, has_usage = clock.duration_text(elapsed_s), "usage" in row
+    age, has_usage = clock.duration_text(age_s), "usage" in row
+    elapsed = age if age_s == elapsed_s else clock.duration_text(elapsed_s)
     return (
         task_id,
         describe.state(row),
         row["agent"],
         row["stage"] or "-",
-        elapsed,
+        "-" if not elapsed_s and row["status"] == Status.QUEUED else elapsed,
         (has_usage and amounts.tokens(row)) or "-",
         (has_usage and amounts.cost(row)) or "-",
-        elapsed if age_s == elapsed_s else clock.duration_text(age_s),
+        age,
         task_list.note(row) + task_list.last_line(output_log_in(task_id), row, now, folder),
     )

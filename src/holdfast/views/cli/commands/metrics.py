@@ -59,8 +59,11 @@ def run(values: dict[str, Any]) -> int:
         out.data(everything)
     else:
         _print(_home_rows(everything["home"]))
-        print("\nlast 24 h")
-        _print(_home_rows(everything["last_24h"]))
+        if everything["last_24h"] == everything["home"]:
+            print("\nlast 24 h: the same")
+        else:
+            print("\nlast 24 h")
+            _print(_home_rows(everything["last_24h"]))
     return 0
 
 

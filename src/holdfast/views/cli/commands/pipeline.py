@@ -267,9 +267,9 @@ def _check(values: dict[str, Any]) -> int:
 
 
 def _refusals(values: dict[str, Any]) -> tuple[HoldfastError | None, HoldfastError | None]:
-    """Why `run --packet` would refuse a valid packet here, and why it would until somebody does something
-    about this machine: an agent is not installed, or the packet is not trusted. A packet may be checked where
-    it is not run, so the second is only a note."""
+    """Why `run --packet` refuses a valid packet, and why it refuses it only on this machine: an agent is not
+    installed, or the packet is not trusted. A packet may be checked where it is not run, so the second is
+    only a note."""
     found = _refusal(values, trust_project=values["trust_project"])
     if isinstance(found, CommandNotFound):
         return None, None  # noted by name

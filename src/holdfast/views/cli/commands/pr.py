@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.forge.gh import Check, Forge
+    from holdfast.forge.gh import CiCheck, Forge
     from holdfast.store.layout import Packet
     from holdfast.views.delivery import Published
     from holdfast.workspace.worktrees.push import Pushed
@@ -125,7 +125,7 @@ def _print_by_hand(published: Published, base: str | None) -> None:
 
 
 def _print_json(
-    packet: Packet, pushed: Pushed, url: str | None, *, is_new: bool, checks: list[Check] | None
+    packet: Packet, pushed: Pushed, url: str | None, *, is_new: bool, checks: list[CiCheck] | None
 ) -> None:
     data = {**pushed.to_json(), "pull_request": url, "is_new": is_new}
     if checks is not None:
@@ -136,7 +136,7 @@ def _print_json(
 # ── checks ──
 
 
-def _conclude(packet: Packet, checks: list[Check], failed: list[Check]) -> int:
+def _conclude(packet: Packet, checks: list[CiCheck], failed: list[CiCheck]) -> int:
     """Say how the checks ended; the exit status."""
     if not failed:
         out.talk(f"{amounts.plural(len(checks), 'check')} passed" if checks else "there are no checks")
@@ -146,12 +146,12 @@ def _conclude(packet: Packet, checks: list[Check], failed: list[Check]) -> int:
     return 1
 
 
-def _print_failed(failed: list[Check]) -> None:
+def _print_failed(failed: list[CiCheck]) -> None:
     for check in failed:
         out.talk(f"failed: {check.name} {check.link}".rstrip())
 
 
-def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
+def _send_back(packet: Packet, forge: Forge, failed: list[CiCheck]) -> int:
     """Have the last stage that writes continue, with the logs of the checks, and wait for the task's end.
 
     Returns the exit status that a task has which did not complete, or else 0.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import os
+import stat
 import sys
+import termios
 
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.status import ENDS, Status
@@ -77,6 +82,8 @@ def run(values: dict[str, Any]) -> int:
         for packet in sent.accepted:
             if packet.task_id in asking:
                 out.talk(f"{packet.task_id} gets no answer to: {asking[packet.task_id]}")
+        if _is_piped():
+            out.talk("the text on stdin was not read; '-m -' sends it to the agent")
     request.confirm_going(sent.accepted, "continues", values)
     return chosen.status or request.complain(sent)
 
@@ -91,6 +98,20 @@ def _question(packet: Packet) -> str:
     if manifest["status"] != Status.INTERRUPTED or interrupt.get("asked_by") != "agent":
         return ""
     return describe.one_line(str(interrupt.get("reason") or "").encode())
+
+
+def _is_piped() -> bool:
+    """Whether a pipe with text is connected to stdin. Nothing is read: it may be meant for another command,
+    as in a loop of the shell."""
+    try:
+        fd = sys.stdin.fileno()
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            return False
+        count = array.array("i", [0])
+        fcntl.ioctl(fd, termios.FIONREAD, count)
+        return count[0] > 0
+    except (AttributeError, OSError, ValueError):
+        return False  # it is closed
 
 
 def _can_ask() -> bool:

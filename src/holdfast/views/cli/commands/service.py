@@ -7,7 +7,7 @@ import sys
 
 from holdfast import clock, paths, spawn
 from holdfast.errors import NotFound, Unanswered, UsageError
-from holdfast.store import atomic, process
+from holdfast.store import atomic, lock_holders, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
@@ -118,7 +118,7 @@ def _stop_keeper(home: Home) -> None:
 
     Only this process: its successor may already be one that a runner started through the unit.
     """
-    owner = locks.holder(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+    owner = lock_holders.holder(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
     ends_mono = clock.mono() + _START_S
     while owner is not None and process.is_alive(owner):
         if clock.mono() > ends_mono:

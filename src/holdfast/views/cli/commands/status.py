@@ -7,7 +7,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, defaults
 from holdfast.views.cli.show import out
 from holdfast.views.facts import home_status
-from holdfast.views.text import amounts
+from holdfast.views.text import amounts, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(values: dict[str, Any]) -> int:
         _print(alert["kind"] or alert["level"], alert["text"])
     _print("home", home.path)
     _print("keeper", keeper_state)
-    _print("tasks", _counts(facts["counts"]) or "none")
+    _print("tasks", _counts(_with_held(facts)) or "none")
     _print("slots", f"{facts['slots']['used']} of {facts['slots']['count']} used by the queue")
     for row in facts["running"][:_RUNNING]:
         _print("running", _running_line(row))
@@ -74,6 +74,16 @@ def _print(name: str, text: str) -> None:
 def _running_line(row: dict[str, Any]) -> str:
     state = "stopping" if row["is_stopping"] else row["status"]
     return f"{row['task_id']}  {state}, {row['agent']}, {clock.duration_text(row['elapsed_s'])}"
+
+
+def _with_held(facts: dict[str, Any]) -> dict[str, int]:
+    """The number of tasks by state; those that only a person can start are not `queued`."""
+    counts: dict[str, int] = dict(facts["counts"])
+    states: dict[str, int] = facts["queue"]["states"] if facts["queue"] is not None else {}
+    for state in queue_reason.NEEDS_PERSON.intersection(states):
+        counts[state] = states[state]
+        counts["queued"] = counts.get("queued", 0) - states[state]
+    return {state: count for state, count in counts.items() if count > 0}
 
 
 def _counts(counts: dict[str, int]) -> str:

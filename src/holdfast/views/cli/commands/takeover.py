@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.store.layout import Packet
-    from holdfast.views.takeover import Ended
+    from holdfast.views.takeover import ProgramEnd
 
 COMMAND = Command(
     name="takeover",
@@ -86,7 +86,7 @@ def _interrupt(packet: Packet) -> int:
     return stopping.wait([packet], load.is_settled, report)
 
 
-def _message(values: dict[str, Any], ended: Ended, agent: str) -> tuple[str | None, bool]:
+def _message(values: dict[str, Any], ended: ProgramEnd, agent: str) -> tuple[str | None, bool]:
     """The message for the agent, and whether the task stays interrupted."""
     if ended.exit_code in _NEVER_RAN:
         out.talk(f"{agent} could not be started")

@@ -9,9 +9,10 @@ import sys
 from holdfast import clock, own_python, paths, spawn
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import inbox
-from holdfast.store import atomic, audit, process, trust
+from holdfast.store import atomic, audit, lock_owner, process, up_options
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.views import descriptors
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.queue import failures
 from holdfast.views.cli.show import out
@@ -68,6 +69,7 @@ def run(values: dict[str, Any]) -> int:
     """Remove `down`, and make sure that a keeper runs."""
     _check_settings()
     process.require_proc()
+    descriptors.need_for_runner()
     home = Home(paths.ensure_home(paths.home()))
     loop = {**_loop_options(values), "project": _working_directory()}
     if values["foreground"]:
@@ -77,7 +79,7 @@ def run(values: dict[str, Any]) -> int:
         raise NotPossible("HOLDFAST_KEEPER=off forbids a keeper", hint="unset it and try again")
     # Read by the current keeper, and by its successor after a crash.
     options = atomic.encode_json({"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop})
-    trust.note_up(home.path, options)
+    up_options.note(home.path, options)
     atomic.write(home.up, options, durable=True)
     audit.append(home, {"operation": "home.up", "by": audit.whoami(), "reason": loop["project"]})
     # Count iterations from zero again.
@@ -112,8 +114,8 @@ def _check_settings() -> None:
 
 def _refuse_second(home: Home) -> None:
     """A background keeper is replaced, but not one in another foreground."""
-    if locks.is_held(home.keeper_lock) and locks.role(home.keeper_lock) == "loop":
-        owner = locks.owner(home.keeper_lock)
+    if locks.is_held(home.keeper_lock) and lock_owner.role(home.keeper_lock) == "loop":
+        owner = lock_owner.owner(home.keeper_lock)
         pid = f" (process {owner.pid})" if owner is not None else ""
         raise NotPossible(
             f"a keeper of this home is already running in the foreground{pid}",
@@ -162,7 +164,7 @@ def _await_keeper(home: Home) -> ProcessIdentity:
     """Wait for the keeper to hold the lock. Just after a start, the file may still name its predecessor."""
     ends_mono = clock.mono() + _START_S
     while True:
-        owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+        owner = lock_owner.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
         if owner is not None and process.is_alive(owner):
             return owner
         if clock.mono() > ends_mono:

@@ -148,7 +148,7 @@ class OutputView(View):
         )
 
     def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
-        """Print new output, then the state. Who follows a task to its end needs no terminal for that."""
+        """Print new output, then the state. Following a task to its end needs no terminal."""
         try:
             self._log.print_new(is_last=is_last)
         except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.model.next_action import Step
+from holdfast.model.next_action import Suggestion
 from holdfast.model.status import ENDS, Status, exit_status, has_concerns
 from holdfast.store.layout import Packet
 from holdfast.views.cli.show import out
@@ -57,13 +57,13 @@ def _print_end(packet: Packet, manifest: dict[str, Any]) -> None:
         out.talk(f"still running: {line}")
 
 
-def _steps(packet: Packet, manifest: dict[str, Any], *, is_lost: bool) -> tuple[Step, ...]:
+def _steps(packet: Packet, manifest: dict[str, Any], *, is_lost: bool) -> tuple[Suggestion, ...]:
     action = next_steps.read(packet, manifest, is_runner_lost=is_lost)
     if is_lost or not os.path.exists(packet.last_failure):
         return action.choices
     from shlex import quote  # for a failure only
 
-    return (*action.choices, Step(command=f"less {quote(packet.summary)}", does="read its summary"))
+    return (*action.choices, Suggestion(command=f"less {quote(packet.summary)}", does="read its summary"))
 
 
 def _quote_log(packet: Packet) -> None:

@@ -50,7 +50,7 @@ def wait(
                 report(load.wherever(stop.packet), stop.manifest)
     except KeyboardInterrupt:
         ids = " ".join(left)
-        out.talk(f"not waiting any more; the request stands: 'holdfast wait {ids}' waits for it")
+        out.talk(f"not waiting any more; the request is pending: 'holdfast wait {ids}' waits for it")
         raise
     return status
 

@@ -38,7 +38,7 @@ class _Choice(click.Choice[str]):
         return super().convert(self._synonyms.get(value, value), param, ctx)
 
 
-class Verb(click.Command):
+class VerbCommand(click.Command):
     """A verb whose help uses only characters that the terminal shows. (click writes UTF-8 even to an ASCII
     stream.)"""
 
@@ -125,7 +125,7 @@ def _command(command: command_spec.Command, run: Any) -> click.Command:
         permits.check(command.name, values)
         return run(values)
 
-    return Verb(
+    return VerbCommand(
         command,
         callback=callback,
         params=parameters,

@@ -8,6 +8,7 @@ from holdfast import clock
 from holdfast.errors import NotPossible
 from holdfast.queue import claim_owner
 from holdfast.queue.engine import Item, is_ready
+from holdfast.store import audit
 from holdfast.store.layout import Home
 from holdfast.views.cli.queue.items import find, nothing_ready, print_item, record
 from holdfast.views.cli.show import out
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Claim the next item, or the given one, for an external worker."""
-    worker = values["by"] or os.environ.get("USER") or str(os.getuid())
+    worker = values["by"] or os.environ.get("USER") or audit.whoami().partition("@")[0]
     if values["target"] is None:
         taken = queue.claim(claim_owner.external(worker))
         if taken is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def forget(home: Home, *, removes_file: bool, also: dict[str, Any] | None = None) -> str:
     """Forget the failures and their backoff. Returns what that changed, as text; empty for nothing.
 
-    With `removes_file`, an interrupt file is removed whoever wrote it; otherwise only one of the keeper.
+    With `removes_file`, any interrupt file is removed; otherwise only one of the keeper.
     `also`: other fields of loop.json to set. The keeper forgets the failures, too, when the file is gone: it
     may write loop.json at the same time.
     """

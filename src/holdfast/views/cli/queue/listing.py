@@ -39,6 +39,7 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
         data = as_json(items, paused)
         out.data({**data, "schedules": [schedule.summary(each) for each in planned]})
         return 0
+    holds = queue_reason.read_holds(home)
     rows = [
         [
             item.task_id,
@@ -46,7 +47,7 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
             str(item.priority),
             item.pool,
             item.agent,
-            queue_reason.reason(item, paused),
+            queue_reason.reason(item, paused, holds),
         ]
         for item in items
     ]
@@ -78,6 +79,8 @@ def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         if name != "schema" and value not in (None, "", [], False):
             text = ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)  # pyright: ignore
             out.fact(f"{name}:", text, at=14)
+    if not item.reason and (why := queue_reason.of_item(home, item, queue.paused())):
+        out.fact("waits:", why, at=14)
     return 0
 
 

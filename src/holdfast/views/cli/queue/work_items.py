@@ -39,10 +39,10 @@ def check(
     judge: TrustCheck | None = None,
 ) -> QueuedWork:
     """Read and check a work item; `judge` decides what it may ask for. Raises UsageError."""
+    # First: nothing that it names is read before, such as the files of options.
+    granted = item_trust.check(work, judge)
     values = {**_values(work, agent=agent, project=project), "sandbox": sandbox}
     task = from_options.read({**values, "trust_project": trust_project}, verb="queue add", talk=out.talk)
-    # Checked last: a mistake in the item itself is the more useful error.
-    granted = item_trust.check(work, judge)
     if granted:
         task = task.evolve(spec=task.spec.evolve(trust={**task.spec.trust, **granted}))
     queue = QueueSpec(

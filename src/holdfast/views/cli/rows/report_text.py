@@ -160,11 +160,13 @@ def _ended_line(row: dict[str, Any], *, is_told: bool) -> str:
     parts += [known, _changed(row), row["applied"], row["accepted"]]
     line = f"{_hour(row['finished_at'])}  {row['task_id']}  {', '.join(part for part in parts if part)}"
     why = row["concerns"] if row["status"] == "completed" else row["reason"]
-    said = row["last_words"] or ""
+    said = describe.without_headings(row["last_words"] or "")
     words = f"; “{said}”" if said and said.lstrip("- ") not in (why or "") else ""
     if is_told:
         return f"{line}{words}"
-    return (f"{line}: {why}" if why else line) + words + (f" → {row['next']}" if row["next"] else "")
+    # That the log can be read goes without saying.
+    step = row["next"] if not row["next"].startswith("holdfast logs ") else ""
+    return (f"{line}: {why}" if why else line) + words + (f" → {step}" if step else "")
 
 
 def _changed(row: dict[str, Any]) -> str:
@@ -175,12 +177,13 @@ def _changed(row: dict[str, Any]) -> str:
 
 
 def _interrupt_line(row: dict[str, Any]) -> str:
-    answer = describe.answer(row) or "; no answer"
-    return f"{_hour(row['at'])}  {row['task_id']}  {row['reason']}{answer} (at {_hour(row['resolved_at'])})"
+    answer = f" “{row['answer']}”" if row["answer"] else ""
+    how = f"{row['how'] or 'resolved'}, {_hour(row['resolved_at'])}"
+    return f"{_hour(row['at'])}  {row['task_id']}  {row['reason']}{answer} ({how})"
 
 
 def _takeovers(rows: list[dict[str, Any]]) -> list[Section]:
-    """Nothing if nobody took over a session, as on most days."""
+    """Nothing if no session was taken over, as on most days."""
     return [Section(title=f"Takeovers ({len(rows)})", lines=list(map(_takeover_line, rows)))] if rows else []
 
 

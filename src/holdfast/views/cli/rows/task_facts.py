@@ -239,14 +239,17 @@ def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    retries = manifest["total_retries"]
-    in_a_row = f", {manifest['retry_count']} in a row" if manifest["retry_count"] else ""
-    run = f", run {manifest['run']}" if manifest.get("run", 1) > 1 else ""
+    retries, in_a_row, run = manifest["total_retries"], manifest["retry_count"], manifest.get("run", 1)
     found = load.numbered_attempts(packet)
     chores = sum(number is None for _, number in found)
     plus = f" plus {amounts.plural(chores, 'holdfast step')}" if chores else ""
-    tries = f"retries: {retries}{in_a_row}" if retries else "no retries"
-    rows = [("attempts", f"{manifest['attempt']}{plus}, {tries}{run}")]
+    runs = f" in {run} runs" if run > 1 else ""
+    tries = amounts.plural(retries, "retry") if retries else "no retries"
+    if retries and run > 1:
+        tries += " in the last one"
+    if 0 < in_a_row < retries:
+        tries += f", {in_a_row} in a row"
+    rows = [("attempts", f"{manifest['attempt']}{plus}{runs}, {tries}")]
     if len(found) > _ATTEMPTS:
         rows.append(("", f"… {len(found) - _ATTEMPTS} earlier"))
     # The number before the directory, which counts holdfast's steps too.

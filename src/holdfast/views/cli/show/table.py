@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 _NARROWEST_LAST = 16
 #: Its width for a sentence, such as a question, which is worth more than some columns.
 _READABLE_LAST = 36
-#: Ids up to this length stay in their row while other columns can be dropped; generated ids are not longer.
-_ID = 38
+#: Ids up to this length, such as generated ones, stay in their row if the last column is readable then.
+#: Ids up to the second length stay there while any column can be dropped.
+_ID, _SHORT_ID = 38, 24
 _GAP = "  "
 
 
@@ -47,6 +48,11 @@ def show(
         droppable = (*dropped_for_last, *dropped_first)
         empty = [column for column in droppable if {*cells[column][1:]} <= {"", "-"}]
         widest = [max(column) for column in sizes]
+        if least is not None and dropped_for_last:
+            kept = [column for column in columns[1:-1] if column not in (*dropped_for_last, *empty)]
+            others = sum(widest[column] + len(_GAP) for column in kept) + len(_GAP)
+            longest = max(_SHORT_ID, room - others - min(widest[-1], _READABLE_LAST))
+            least = max(size for size in sizes[0] if size <= min(longest, _ID))
         columns = fitting_columns(
             widest,
             empty,
@@ -57,6 +63,8 @@ def show(
         )
     widths = [max(sizes[column]) for column in columns]
     if room is not None:
+        if least is not None:
+            widths[0] = least if sum(widths) + len(_GAP) * (len(widths) - 1) > room else widths[0]
         squeeze(widths, room, shortest=least)
         if begins_with_id:
             _close_up(widths, sizes[0], max(sizes[columns[-1]]))

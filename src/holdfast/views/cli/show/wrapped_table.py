@@ -33,6 +33,14 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         least = [min(_least(column), room - len(_INDENT)) for column in columns]
         bands = banded(widths, least, room=room, columns=used)
     for row in printed:
+        if room is not None and len(bands) == 2 and len(bands[1]) == 1:
+            last = cell_width(row[bands[1][0]])
+            if _sum([*(widths[column] for column in bands[0]), last]) <= room:
+                # A short one of the column below still fits into its row.
+                columns_of_row = [*bands[0], *bands[1]]
+                wide = [*(widths[column] for column in bands[0]), last]
+                _print([row[column] for column in columns_of_row], wide, indent="", room=room)
+                continue
         for at, band in enumerate(bands):
             cells, wide = [row[column] for column in band], [widths[column] for column in band]
             _print(cells, wide, indent=_INDENT if at else "", room=room)

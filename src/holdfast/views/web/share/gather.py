@@ -52,7 +52,7 @@ class Shared(Record):
     title: str
     #: JSON that is safe inside a page.
     data: bytes
-    #: What is missing, in words.
+    #: What is missing, as text.
     left_out: tuple[str, ...] = ()
 
 

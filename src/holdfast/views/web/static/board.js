@@ -33,8 +33,9 @@ function change(changed) {
 
 /** Queued tasks in the order in which they start, all others with the newest first. */
 const isOver = (row) => Boolean(row.finished_at);
+const newestAt = (row) => row.finished_at || row.started_at || "";
 // In each group, questions come before failures, and queued tasks are in their order.
-const compare = (a, b) => isOver(a) - isOver(b) || (a.queue?.position ?? 1e9) - (b.queue?.position ?? 1e9) || (b.started_at || "").localeCompare(a.started_at || "") || b.task_id.localeCompare(a.task_id);
+const compare = (a, b) => isOver(a) - isOver(b) || (a.queue?.position ?? 1e9) - (b.queue?.position ?? 1e9) || newestAt(b).localeCompare(newestAt(a)) || b.task_id.localeCompare(a.task_id);
 /** The tokens and cost that are known. */
 const used = (row) => [tokens(row.usage), cost(row.usage)].filter((each) => each !== "–").join(" · ");
 

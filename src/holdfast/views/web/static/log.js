@@ -1,7 +1,7 @@
 // The readable log: the whole file by windows, followed at its end, searched by the server.
 import { Component } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html, bytes, plain } from "/ui.js";
+import { html, bytes, plain, tell } from "/ui.js";
 import { get } from "/api.js";
 import { ansi } from "/ansi.js";
 
@@ -31,9 +31,9 @@ class Line extends Component {
 
 /** The state of a log, kept by the page of the task: messages of the stream arrive while another tab is shown. */
 export class Log {
-  constructor(id, onChange) { this.id = id; this.onChange = onChange; this.lines = []; this.begin = 0; this.end = 0; this.size = 0; this.isAtEnd = true; this.marked = -1; this.partial = false; this.until = Infinity; this.asked = 0; }
+  constructor(id, onChange) { this.id = id; this.onChange = onChange; this.lines = []; this.begin = 0; this.end = 0; this.size = 0; this.isAtEnd = true; this.marked = -1; this.jumps = 0; this.partial = false; this.until = Infinity; this.asked = 0; }
   path(query) { return `/api/tasks/${encodeURIComponent(this.id)}/log?${query}`; }
-  take(found) { this.begin = found.begin; this.end = found.end; this.size = Math.min(found.size, this.until); this.lines = split(found.text, found.begin); this.partial = found.text !== "" && !found.text.endsWith("\n"); this.onChange(); }
+  take(found, before = null) { this.begin = (before || found).begin; this.end = found.end; this.size = Math.min(found.size, this.until); this.lines = [...(before ? split(before.text, before.begin) : []), ...split(found.text, found.begin)]; this.partial = found.text !== "" && !found.text.endsWith("\n"); this.onChange(); }
   /** The log as it was at a time: what came later is not loaded. */
   async toTime(iso) {
     const asked = ++this.asked;
@@ -43,14 +43,26 @@ export class Log {
     this.isAtEnd = true; this.marked = -1;
     this.take(found);
   }
-  async toEnd() { this.take(await get(this.path("limit=65536"))); this.isAtEnd = true; this.marked = -1; this.onChange(); }
-  async to(at) { this.marked = at; this.take(await get(this.path(`begin=${Math.max(0, at)}&limit=${Math.min(65536, this.until - at)}`))); this.isAtEnd = this.end >= this.size; if (this.begin > 0) await this.older(16384); this.onChange(); }
+  async toEnd() { this.asked++; this.take(await get(this.path("limit=65536"))); this.isAtEnd = true; this.marked = -1; this.onChange(); }
+  /** Mark the line at a byte, and load what is around it. */
+  async to(at) {
+    const asked = ++this.asked;
+    const found = await get(this.path(`begin=${at}&limit=${Math.min(65536, this.until - at)}`));
+    const before = found.begin > 0 ? await get(this.path(`end=${found.begin}&limit=16384`)) : null;
+    if (asked !== this.asked) return; // another line was asked for
+    this.marked = at; this.jumps++;
+    this.isAtEnd = found.end >= Math.min(found.size, this.until);
+    // All lines at once: those that arrive above would move the marked one out of sight.
+    this.take(found, before?.end === found.begin ? before : null);
+  }
   async older(limit = 65536) {
     if (this.begin <= 0) return;
     const found = await get(this.path(`end=${this.begin}&limit=${limit}`));
     if (found.end !== this.begin && found.end > this.begin) return;
-    this.lines = [...split(found.text, found.begin), ...this.lines].slice(0, MAX_LINES * 2);
+    this.lines = [...split(found.text, found.begin), ...this.lines];
     this.begin = found.begin;
+    const cut = this.lines[MAX_LINES * 2];
+    if (cut) { this.lines = this.lines.slice(0, MAX_LINES * 2); this.end = cut.at; this.isAtEnd = false; this.partial = false; }
     this.onChange();
   }
   async newer() {
@@ -71,8 +83,9 @@ export class Log {
   }
   /** New lines from the stream. */
   follow(found) {
-    if (found.begin === this.end && this.isAtEnd) { this.append(found); this.onChange(); }
-    else { this.size = found.size; if (this.isAtEnd) this.toEnd(); else this.onChange(); }
+    if (found.begin === this.end && this.isAtEnd && (this.marked < 0 || this.lines.length < MAX_LINES)) { this.append(found); this.onChange(); }
+    else if (this.isAtEnd && this.marked < 0) this.toEnd();
+    else { this.size = found.size; this.isAtEnd = false; this.onChange(); }
   }
 }
 
@@ -82,8 +95,8 @@ export function LogView({ log, id, isEnded, onLeave }) {
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState(null);
   const { lines } = log;
-  useEffect(() => { if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight; }, [lines, isFollowing]);
-  useEffect(() => { if (log.marked >= 0) box.current?.querySelector(".marked")?.scrollIntoView({ block: "center" }); }, [log.marked]);
+  useEffect(() => { if (isFollowing && log.marked < 0 && box.current) box.current.scrollTop = box.current.scrollHeight; }, [lines, isFollowing]);
+  useEffect(() => { if (log.marked >= 0) box.current?.querySelector(".marked")?.scrollIntoView({ block: "center" }); }, [log.jumps]);
   useEffect(() => {
     const onKey = (event) => { if (event.key === "f" && !event.ctrlKey && !event.metaKey && !event.target.matches?.("input, textarea, select")) follow(); };
     document.addEventListener("keydown", onKey);
@@ -93,7 +106,8 @@ export function LogView({ log, id, isEnded, onLeave }) {
   const onScroll = async () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     const isEnd = scrollHeight - scrollTop - clientHeight < 24;
-    if (isFollowing !== (isEnd && log.isAtEnd)) setFollowing(isEnd && log.isAtEnd);
+    const isAtEnd = isEnd && log.isAtEnd && log.marked < 0; // a marked line stays in sight
+    if (isFollowing !== isAtEnd) setFollowing(isAtEnd);
     if (scrollTop < 40 && log.begin > 0 && !log.isLoading) {
       log.isLoading = true;
       const before = scrollHeight;
@@ -107,10 +121,11 @@ export function LogView({ log, id, isEnded, onLeave }) {
   const search = async (event, begin = 0) => {
     event?.preventDefault();
     if (!query) { setHits(null); return; }
-    const found = await get(`/api/tasks/${encodeURIComponent(id)}/search?text=${encodeURIComponent(query)}&begin=${begin}`);
+    const found = await get(`/api/tasks/${encodeURIComponent(id)}/search?text=${encodeURIComponent(query)}&begin=${begin}`).catch((error) => tell(error.message, "error"));
+    if (!found) return;
     setHits(begin ? { lines: [...hits.lines, ...found.lines].slice(-1000), end: found.end } : found);
   };
-  const show = (at) => { setFollowing(false); log.to(at); };
+  const show = (at) => { setFollowing(false); log.to(at).catch((error) => tell(error.message, "error")); };
   return html`<div class="log">
     <form class="bar" onSubmit=${search}>
       <input data-search type="search" placeholder="Search the whole log  /" aria-label="Search the log" value=${query} onInput=${(e) => { setQuery(e.target.value); if (!e.target.value) setHits(null); }} />

@@ -1,16 +1,18 @@
 // Figures of the home: what ended, what it cost, which agents and tools, with plots by day.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { html, Copy, cost, count, dollars, duration, plain, tokens } from "/ui.js";
-import { get } from "/api.js";
+import { get, stream } from "/api.js";
 import { Plot, axis, bars, colour, fromZero } from "/plot.js";
 
 const HALF_S = 43200;
+/** The figures are those of all tasks: not read for every change. */
+const AGAIN_MS = 2000;
 const share = (value) => (value == null ? "–" : `${Math.round(value * 100)} %`);
 
 function Facts({ title, figures }) {
   const rows = [
     ["Tasks", figures.tasks], ["Ended", figures.ended], ["Completed", share(figures.success_rate)], ["Interrupted", share(figures.interrupt_rate)], ["Retries", figures.retries],
-    ["Median duration", duration(figures.median_duration_s)], ["Work of agents", duration(figures.active_s)], ["Tokens", tokens(figures.api_usage)], ["Cost", cost(figures.api_usage)],
+    ["Median duration", duration(figures.median_duration_s)], ["Agent time", duration(figures.active_s)], ["Tokens", tokens(figures.api_usage)], ["Cost", cost(figures.api_usage)],
   ];
   return html`<section class="card pad"><h2>${title}</h2><dl class="figures">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd class="num">${value}</dd></div>`)}</dl></section>`;
 }
@@ -69,9 +71,11 @@ export function Metrics() {
   const [problem, setProblem] = useState("");
   useEffect(() => {
     document.title = "Metrics – holdfast";
-    let isGone = false;
-    get("/api/metrics").then((value) => !isGone && setFound(value), (error) => !isGone && setProblem(error.message));
-    return () => { isGone = true; };
+    let timer = 0, isGone = false;
+    const load = () => { timer = 0; get("/api/metrics").then((value) => { if (!isGone) { setFound(value); setProblem(""); } }, (error) => !isGone && setProblem(error.message)); };
+    const soon = () => { timer ||= setTimeout(load, AGAIN_MS); };
+    const source = stream(() => "/api/stream", { hello: load, board: soon, again: soon });
+    return () => { isGone = true; clearTimeout(timer); source.close(); };
   }, []);
   return html`<main class="page stack">${problem && html`<p class="problem">${problem}</p>`}${found ? html`<${MetricsView} found=${found} />` : html`<h1>Metrics</h1><p class="loading">Loading…</p>`}</main>`;
 }

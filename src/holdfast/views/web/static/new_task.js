@@ -64,7 +64,7 @@ export function NewTask() {
   const verb = isQueued ? "Add to the queue" : "Start";
   const submit = async (event) => {
     event.preventDefault();
-    const answer = await confirm({ title: "Start this task?", text: `${fields.agent} works in ${fields.project}.`, verb });
+    const answer = await confirm({ title: isQueued ? "Add this task to the queue?" : "Start this task?", text: `${fields.agent} will work in ${fields.project}.`, verb });
     if (!answer) return;
     setBusy(true);
     try {
@@ -82,7 +82,7 @@ export function NewTask() {
       <div class="grid">${show(true)}</div>
       <datalist id="projects">${offer.projects.map((each) => html`<option value=${each}></option>`)}</datalist>
       <details open=${Object.keys(problems).some((name) => properties[name] && !properties[name]["x-main"])}><summary>Limits, labels and more</summary><div class="grid">${show(false)}</div></details>
-      <label class="check"><input type="checkbox" checked=${isQueued} onChange=${(e) => setQueued(e.target.checked)} /> Through the queue</label>
+      <label class="check"><input type="checkbox" checked=${isQueued} onChange=${(e) => setQueued(e.target.checked)} /> Add it to the queue instead of starting it now</label>
       ${checked.error && !Object.keys(problems).length && html`<p class="problem" role="alert">${plain(checked.error)}${checked.hint && html`<br /><small>${plain(checked.hint)}</small>`}</p>`}
       ${(checked.notes || []).map((note) => html`<p class="quiet">${plain(note)}</p>`)}
       ${checked.command && html`<div class="command"><small class="quiet">The same on the command line</small><${Copy} text=${checked.command} /></div>`}

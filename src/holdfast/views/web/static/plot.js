@@ -1,9 +1,10 @@
 // A plot of uPlot in the colours of the page. The same numbers are in a table below it, for those who cannot see it.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { html, moment } from "/ui.js";
 
 const HEIGHT = 180;
+const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 /** The value of a colour of base.css. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -24,12 +25,18 @@ export const fromZero = (most = 0) => ({ range: (_, low, high) => [0, Math.max(h
 /** `options()` are those of uPlot without a size; it is called when there is a place to draw. */
 export function Plot({ label, data, options }) {
   const box = useRef(null);
+  const [isDark, setDark] = useState(DARK.matches);
+  useEffect(() => {
+    const onChange = () => setDark(DARK.matches);
+    DARK.addEventListener("change", onChange);
+    return () => DARK.removeEventListener("change", onChange);
+  }, []);
   useEffect(() => {
     if (!box.current) return undefined;
     const plot = new uPlot({ width: box.current.clientWidth, height: HEIGHT, cursor: { y: false }, ...options() }, data, box.current);
     const observer = new ResizeObserver(([entry]) => plot.setSize({ width: entry.contentRect.width, height: HEIGHT }));
     observer.observe(box.current);
     return () => { observer.disconnect(); plot.destroy(); };
-  }, [data]);
+  }, [data, isDark]);
   return html`<div class="chart" ref=${box} role="img" aria-label=${label}></div>`;
 }

@@ -12,6 +12,19 @@ const MARK = {
   takeover: ["☻", "ask", "takeover by a person"], question: ["?", "ask", "question"],
 };
 
+const LEVELS = 3, NEAR = 13;
+/** Marks, each [mark, place], that are close to each other go above each other. Those for which there is no room are `more` of the topmost. */
+export function stack(marks) {
+  const last = Array(LEVELS).fill(-Infinity), shown = [];
+  for (const [mark, place] of marks) {
+    const level = last.findIndex((each) => place - each >= NEAR);
+    if (level < 0) { shown.findLast((each) => each.level === LEVELS - 1).more.push(mark); continue; }
+    last[level] = place;
+    shown.push({ mark, place, level, more: [] });
+  }
+  return shown;
+}
+
 export const takeoverEnd = (how) => ({ handed_back: "handed back", kept: "ended", lost: "lost", began: "began" })[how] || "ended";
 
 export function words(mark) {
@@ -142,8 +155,6 @@ export function Recorder({ detail, onAttempt, at = null, onAt }) {
     setDrag(null);
   };
   const hasChores = spans.some((span) => span.kind === "chore");
-  // Marks that are close to each other are above each other.
-  let lastX = -99, level = 0;
   return html`<section class="card recorder" aria-label="History">
     <header class="row"><h2>Flight recorder</h2><span class="grow"></span>
       <span class="legend">${hasChores && html`<span class="bar-of"><i></i>checks and preparation</span>`}${Object.entries(BANDS).filter(([kind]) => spans.some((span) => span.kind === kind)).map(([kind, name]) => html`<span class="band-of ${kind}"><i></i>${name}</span>`)}${Object.entries(MARK).filter(([kind]) => marks.some((mark) => mark.kind === kind)).map(([, [glyph, tone, name]]) => html`<span class="tone-${tone}"><b>${glyph}</b>${name}</span>`)}</span>
@@ -178,14 +189,11 @@ export function Recorder({ detail, onAttempt, at = null, onAt }) {
       })}
       ${hasGhosts && pending.map((stage) => html`<rect key=${`ghost-${stage}`} class="ghost" x=${width - RIGHT - GHOST + 10} y=${top(stage) + 8} width=${GHOST - 10} height="24" rx="5"><title>${plain(stage)} has not begun</title></rect>`)}
       ${isLive && !zoom && html`<g class="edge"><line x1=${x(live)} x2=${x(live)} y1=${MARKS - 12} y2=${height - AXIS} /><circle cx=${x(live)} cy=${MARKS - 12} r="4" /></g>`}
-      ${marks.filter((mark) => inside(ms(mark.at), ms(mark.at))).map((mark, at) => {
-        const place = x(ms(mark.at));
-        level = place - lastX < 13 ? (level + 1) % 3 : 0;
-        lastX = place;
-        const [glyph, tone] = MARK[mark.kind] || ["·", "quiet"];
-        const real = mark.kind === "gate" && !mark.passed ? "bad" : tone;
+      ${stack(marks.filter((mark) => inside(ms(mark.at), ms(mark.at))).map((mark) => [mark, x(ms(mark.at))])).map(({ mark, place, level, more }, at) => {
+        const [glyph, tone] = more.length ? [`+${more.length + 1}`, "quiet"] : MARK[mark.kind] || ["·", "quiet"];
+        const real = mark.kind === "gate" && !mark.passed && !more.length ? "bad" : tone;
         return html`<g key=${`mark-${at}`} class="mark tone-${real}"><line x1=${place} x2=${place} y1=${MARKS - 12} y2=${height - AXIS} />
-          <text x=${place} y=${MARKS - 12 - level * 11}>${glyph}<title>${words(mark)}\n${moment(mark.at)}</title></text></g>`;
+          <text x=${place} y=${MARKS - 12 - level * 11}>${glyph}<title>${[mark, ...more].map((each) => `${words(each)}\n${moment(each.at)}`).join("\n")}</title></text></g>`;
       })}
       ${at != null && inside(at, at) && html`<g class="cursor"><line x1=${x(at)} x2=${x(at)} y1="4" y2=${height - AXIS} /></g>`}
       ${drag && html`<rect class="brush" x=${LEFT + Math.min(...drag)} y="0" width=${Math.abs(drag[1] - drag[0])} height=${height - AXIS} />`}

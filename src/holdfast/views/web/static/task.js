@@ -66,11 +66,12 @@ function Next({ detail }) {
   const id = detail.task_id;
   const { status } = detail.manifest, commands = detail.next.steps.map((step) => [step.command, step.does]);
   if (status !== "queued") commands.push([`holdfast diff ${id}`, "show what it changed"]);
-  if (!detail.manifest.finished_at && status !== "queued") {
+  // A stage that waits for approval has no session yet, and 'approve' starts it.
+  if (!detail.manifest.finished_at && status !== "queued" && !detail.question?.approval) {
     commands.push([`holdfast takeover ${id}`, "continue its session yourself"], [`holdfast attach ${id}`, "watch it in a terminal"]);
-    if (!commands.some(([command]) => command.startsWith("holdfast resume"))) commands.push([`holdfast resume ${id}`, "let it go on after an interrupt"]);
+    if (!commands.some(([command]) => command.startsWith("holdfast resume"))) commands.push([`holdfast resume ${id}`, "continue after an interrupt"]);
   }
-  commands.push([`holdfast show ${id}`, "show it"]);
+  commands.push([`holdfast show ${id}`, "show all facts"]);
   const seen = new Set();
   return html`<section class="card next" aria-label="Next"><h2>Next</h2>${detail.next.why && !detail.question && html`<p>${local(plain(detail.next.why))}</p>`}
     <ul>${commands.filter(([command]) => !seen.has(command) && seen.add(command)).map(([command, does]) => html`<li><${Copy} text=${plain(command)} /><small class="quiet">${plain(does)}</small></li>`)}</ul></section>`;
@@ -171,13 +172,13 @@ export function TaskPage({ id }) {
   if (!detail) return html`<main class="page">${problem ? html`<${Empty} title=${problem}><p><a href="/">All tasks</a></p><//>` : html`<p class="loading">Loading…</p>`}</main>`;
   const isEnded = Boolean(detail.manifest.finished_at);
   const row = { state: detail.state, elapsed_s: detail.elapsed_s, is_counting: !isEnded && !detail.question && !["queued", "waiting"].includes(detail.manifest.status), at: detail.loaded_at };
-  const counts = { gates: detail.gates.length, attempts: detail.attempts.length, files: detail.files.length };
+  const counts = { gates: detail.gates.length, attempts: detail.attempts.filter((each) => each.kind === "agent").length, files: detail.files.length };
   return html`<main class="page task">
     ${problem && html`<p class="problem">${problem}</p>`}
     <${Header} detail=${detail} row=${row} />
     <${Question} detail=${detail} />
     <${Recorder} detail=${detail} onAttempt=${(number) => { setAttempt(number); choose("attempts"); }} at=${at} onAt=${setAt} />
-    ${isReplay && html`<${ReplayFacts} moments=${moments} at=${at} begin=${Date.parse(detail.manifest.created_at || detail.manifest.started_at)} onAt=${setAt} />`}
+    ${isReplay && html`<${ReplayFacts} moments=${moments} attempts=${detail.attempts} at=${at} begin=${Date.parse(detail.manifest.created_at || detail.manifest.started_at)} onAt=${setAt} />`}
     <div class="two"><${Budgets} detail=${detail} /><${Next} detail=${detail} /></div>
     <div class="tabs" role="tablist" aria-label="About the task">${TABS.map(([name, title], at) => html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${tab === name} aria-controls="panel" onClick=${() => choose(name)} title=${`Key ${at + 1}`}>${title}${counts[name] ? html` <span class="num">${counts[name]}</span>` : ""}</button>`)}</div>
     <section id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>

@@ -8,7 +8,7 @@ const shown = (name, value) => (value == null ? "–" : name === "cost_usd" ? do
 
 /** When a budget is used up, if it goes on like this. */
 function forecast(budget, active_s, isLive) {
-  if (!isLive || !budget.limit || !budget.used || !active_s || budget.name === "active_s" || budget.name === "retries") return "";
+  if (!isLive || !budget.limit || !budget.used || !active_s || ["active_s", "retries", "paid_calls"].includes(budget.name)) return "";
   const left_s = ((budget.limit - budget.used) / budget.used) * active_s;
   return left_s > 0 ? `at this rate, used up in ${duration(left_s)} of work` : "used up";
 }
@@ -23,7 +23,7 @@ export function Budgets({ detail }) {
   if (!rows.length) return null;
   return html`<section class="card budgets" aria-label="Usage"><h2>Usage</h2>${rows.map((budget) => {
     const share = budget.limit ? Math.min(1, (budget.used || 0) / budget.limit) : null;
-    const told = forecast(budget, active_s, isLive);
+    const told = budget.used == null && isLive ? "the agent has not reported it yet" : forecast(budget, active_s, isLive);
     return html`<div class="budget ${share >= 0.9 ? "tone-bad" : share >= 0.7 ? "tone-warn" : ""}"><span>${NAMES[budget.name] || budget.name}</span>
       <span class="num" title=${budget.is_at_least ? "At least: not everything was reported" : undefined}>${budget.is_at_least && !budget.used ? "unknown" : `${budget.is_at_least ? "≥ " : ""}${shown(budget.name, budget.used)}`}${budget.limit != null && html`<small> of ${shown(budget.name, budget.limit)}</small>`}</span>
       ${share != null && html`<meter min="0" max="1" value=${share} aria-label=${`${NAMES[budget.name]} used`}></meter>`}${told && html`<small class="quiet">${told}</small>`}</div>`;

@@ -51,3 +51,29 @@ def test_the_last_column_gives_way_then_the_id(room: int, widths: list[int]) -> 
     found = [64, 9, 20]
     table.squeeze(found, room, shortest=24)
     assert found == widths
+
+
+def test_long_ids_have_their_own_line_where_the_last_column_would_be_hard_to_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    generated = "20261117-work-through-two-crashes-2ibm"
+    question = "Should add() accept strings, too? Three callers depend on it."
+    rows = [
+        ("strings", "interrupted", "scripted", "$0.20", question),
+        (generated, "completed", "scripted", "-", "Survived two crashes."),
+    ]
+
+    def shown(*rows: tuple[str, ...]) -> list[str]:
+        table.show(HEAD, rows, dropped_first=(3,), dropped_for_last=(2,), begins_with_id=True)
+        return capsys.readouterr().out.splitlines()
+
+    head, first, own, second = shown(*rows)
+    assert head == "TASK     STATE        AGENT     COST   LAST"
+    assert first == "strings  interrupted  scripted  $0.20  Should add() accept strings, too? Three c"
+    assert own == generated
+    assert second == "         completed    scripted  -      Survived two crashes."
+    # If the rest fits beside the id, it stays in its row.
+    assert shown((generated, "completed", "scripted", "-", "Survived."))[1].startswith(
+        f"{generated}  completed"
+    )

@@ -43,6 +43,19 @@ def test_everything_is_there_and_fits(
     assert sorted(said) == sorted(word for row in (HEAD, *ROWS) for cell in row for word in cell.split())
 
 
+def test_what_fits_into_its_row_is_not_printed_below_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    path = "/where/a/path/is/that/nobody/wants/broken/in"
+    wrapped_table.show(
+        ("TASK", "ENDED", "WHY"), [("fix", "2026-11-17 13:14", "old"), ("b", "-", f"kept: {path}")]
+    )
+    head, row, *kept = capsys.readouterr().out.splitlines()
+    assert (head.split(), row.split()) == (["TASK", "ENDED", "WHY"], ["fix", "2026-11-17", "13:14", "old"])
+    assert kept[-1].strip().endswith(path)
+
+
 def test_a_word_that_is_too_wide_does_not_spoil_the_other_rows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessIdentity
 from holdfast.packet import load
 from holdfast.store import lock as locks
-from holdfast.store import process
+from holdfast.store import lock_owner, process
 from holdfast.store.layout import Home, Packet
 from holdfast.views import programs
 
@@ -34,7 +34,7 @@ class DemoFailed(HoldfastError):
     exit_status = 1
 
 
-class Sandbox:
+class DemoWorld:
     """A home, a project, and the scripted agent's memory."""
 
     def __init__(self, folder: str) -> None:
@@ -95,7 +95,7 @@ class Sandbox:
 
     def owner(self, lock: str) -> ProcessIdentity | None:
         """The live process that holds a lock."""
-        owner = locks.owner(lock) if locks.is_held(lock) else None
+        owner = lock_owner.owner(lock) if locks.is_held(lock) else None
         return owner if owner is not None and process.is_alive(owner) else None
 
     def kill(self, identity: ProcessIdentity) -> float:
