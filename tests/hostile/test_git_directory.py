@@ -168,7 +168,7 @@ def test_a_submodule_that_leads_to_the_project_is_not_committed(scene: Scene) ->
 #: as links, with any target.
 _OF_PROJECT = (
     *("MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "MERGE_HEAD", "ORIG_HEAD", "SQUASH_MSG", "COMMIT_EDITMSG"),
-    *("index", "logs/HEAD", "logs/refs/heads/main", "refs/heads/main"),
+    *("index", "logs/HEAD", "logs/refs/heads/main", "refs/heads/main", "logs/ORIG_HEAD"),
 )
 
 
@@ -221,6 +221,41 @@ def test_a_repository_writes_no_line_of_a_shell_s_settings(scene: Scene) -> None
     scene.work.write("src/f.py", _GOOD)
     scene.run("apply", "it")
     assert not os.path.lexists(settings)
+
+
+@pytest.mark.parametrize("name", ["ORIG_HEAD", "refs/heads/main"])
+def test_a_merge_moves_no_branch_to_which_a_ref_refers(scene: Scene, name: str) -> None:
+    scene.repo.git("branch", "release")
+    scene.repo.commit("later")
+    if name != "ORIG_HEAD":
+        scene.repo.git("branch", "-f", "release")
+    old = scene.repo.git("rev-parse", "release")
+    scene.repo.write(f".git/{name}", "ref: refs/heads/release\n")
+    scene.work.write("src/f.py", _GOOD)
+    done = scene.run("apply", "it")
+    assert scene.repo.git("rev-parse", "release") == old
+    assert done.returncode == (0 if name == "ORIG_HEAD" else 3), done.stderr
+
+
+@pytest.mark.parametrize("words", [("apply", "it"), ("rm", "--force", "it")])
+def test_no_line_is_added_to_the_log_of_a_head_that_is_a_link(scene: Scene, words: tuple[str, ...]) -> None:
+    """The project has the task's branch checked out, so git logs each move of it there, too."""
+    precious = os.path.join(scene.root, "precious")
+    with open(precious, "w", encoding="utf-8") as file:
+        file.write("precious\n")
+    scene.work.write("src/f.py", _GOOD)
+    scene.work.git("commit", "-q", "-a", "-m", "work")
+    if words[0] == "rm":
+        scene.repo.git("merge", "-q", "holdfast/it")
+    else:
+        scene.work.write("src/g.py", _GOOD)
+    log = os.path.join(scene.repo.path, ".git", "logs", "HEAD")
+    os.unlink(log)
+    os.symlink(precious, log)
+    scene.repo.write(".git/HEAD", "ref: refs/heads/holdfast/it\n")
+    scene.run(*words)
+    with open(precious, encoding="utf-8") as file:
+        assert file.read() == "precious\n"
 
 
 def test_a_merge_of_the_user_that_is_not_finished_is_kept(scene: Scene) -> None:

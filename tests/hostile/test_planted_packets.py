@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from holdfast.model import events as ev
+from holdfast.store import lock as locks
 from holdfast.store.journal import encode_line
 from tests.support.tasks import Task, holdfast
 from tests.support.waiting import eventually
@@ -120,9 +121,12 @@ def test_a_person_may_adopt_a_packet(home: str, status: str, monkeypatch: pytest
     """A packet from a backup, for example."""
     proof = plant(home, status)
     settle(monkeypatch)
-    done = holdfast("resume", "--all")
-    assert not os.path.exists(proof), done.stderr
-    done = holdfast("resume", "evil")
+    for words in (("--all",), ("evil",)):
+        done = holdfast("resume", *words)
+        assert not os.path.exists(proof), done.stderr
+    assert done.returncode == 3
+    assert proof in done.stderr, "it does not say what it would run"
+    done = holdfast("resume", "--adopt", "evil")
     assert done.returncode == 0, done.stderr
     eventually(lambda: os.path.exists(proof), within_s=30, what="it has run")
     Task(os.path.join(home, "tasks", "evil")).wait_for("completed", within_s=30)
@@ -146,7 +150,7 @@ def test_removing_the_records_admits_no_planted_packet(
     assert done.returncode == 0, done.stderr
     assert not os.path.exists(proof)
     # A genuine task is in doubt, too, until a person names it: one command takes several.
-    done = holdfast("resume", "model", "evil")
+    done = holdfast("resume", "--adopt", "model", "evil")
     assert done.returncode == 0, done.stderr
     eventually(lambda: os.path.exists(proof), within_s=30, what="it has run")
     done = holdfast("wait", "model", "evil", "--timeout", "40s")
@@ -216,6 +220,32 @@ def test_a_retry_that_no_command_sent_brings_no_environment(home: str) -> None:
     assert not os.path.exists(proof)
     assert task.ask("retry", "--from", "command_run").returncode == 0, "a person's is accepted"
     task.wait_for("completed")
+    assert not os.path.exists(proof)
+
+
+@pytest.mark.parametrize("records", ["seals", "seals admitted"])
+@pytest.mark.parametrize("verb", ["resume", "retry", "approve"])
+def test_a_task_that_was_changed_without_a_runner_is_not_run_as_another_one(
+    home: str, verb: str, records: str
+) -> None:
+    """A person answers the question of a task: what it runs was changed since."""
+    proof = os.path.join(os.path.dirname(home), "ran")
+    script = "echo why > $INTERRUPT_FILE; sleep 60" if verb != "retry" else "exit 1"
+    task = Task.start("--id", "it", "--", "sh", "-c", script)
+    task.wait_for("interrupted", "failed", within_s=30)
+    eventually(lambda: not locks.is_held(task.path("runner.lock")), 20, "its runner has left")
+    lines = task.read("events.jsonl").decode().splitlines()
+    first = json.loads(lines[0])
+    first["spec"]["command"] = ["touch", proof]
+    with open(task.path("events.jsonl"), "w", encoding="utf-8") as file:
+        file.write("\n".join((json.dumps(first), *lines[1:], "")))
+    for name in records.split():
+        os.unlink(os.path.join(home, name, "it"))
+    done = holdfast(verb, "it")
+    assert done.returncode == 3
+    assert f"it would run the command touch {proof}" in done.stderr
+    assert "resume --adopt it" in done.stderr
+    assert not task.events("attempt.opened")[1:]
     assert not os.path.exists(proof)
 
 

@@ -42,3 +42,22 @@ def test_the_temporary_directory_of_another_task_stays(home: str) -> None:
     assert result["passed"], result["reasons"]
     assert not os.path.exists(temporary)
     assert os.listdir(packet.rooms) == []
+
+
+def test_a_large_file_takes_no_place_of_a_file_of_the_tree(home: str) -> None:
+    """A room gets a large file of the workspace only where the judged tree has a note of that file."""
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.write("check.sh", "exit 1\n")
+    repo.commit()
+    stages = (("codex_impl", "impl"), ("codex_verify", "verify"))
+    packet = packet_for(
+        home, repo.path, stages=stages, acceptance_commands=("sh check.sh",), scope_allow=("work",)
+    )
+    prepare(packet)
+    repo.write("work")
+    prepare(packet, "codex_verify")
+    os.truncate(repo.write("check.sh", "exit 0\n"), 70 << 20)
+    report(packet, "done\n", "codex_verify")
+    code, result = judge(packet, "codex_verify")
+    assert code == 1, result["reasons"]
+    assert "`sh check.sh` failed" in str(result["reasons"])

@@ -18,7 +18,7 @@ from holdfast.packet import create, environment, inbox, load
 from holdfast.queue import sync
 from holdfast.redact import Redactor
 from holdfast.runner_process import start_runner
-from holdfast.store import audit, index, journal
+from holdfast.store import admitted, audit, index, journal
 from holdfast.workspace import task_worktree
 
 TYPE_CHECKING = False
@@ -47,10 +47,16 @@ def packet_of(parent: Packet, row: Row) -> Packet:
 
 
 def read_child(parent: Packet, row: Row) -> Child | None:
-    """The task of an item; None if it does not exist. One that was removed or archived has ended."""
+    """The task of an item; None if it does not exist. One that was removed or archived has ended.
+
+    Raises NotPossible if no command has made it.
+    """
     packet = packet_of(parent, row)
     if not os.path.isdir(packet.path):
         return Child(status=Status.KILLED, is_settled=True, is_gone=True) if row.made else None
+    if not admitted.is_admitted(packet):
+        # The agent of another item may have planted it, as if it had ended.
+        raise _another(packet)
     try:
         manifest = load.read_manifest(packet)
         if manifest["status"] not in ENDS:
@@ -87,8 +93,13 @@ def create_task(parent: Packet, task_id: str, item_task: ItemTask) -> None:
         )
         failpoint("fanout.created")
     elif load.fold(packet).spec.parent != parent.task_id:
-        raise NotPossible(f"there is another task {task_id}", hint="remove it, or use another --id")
+        raise _another(packet)
     enqueue(home)
+
+
+def _another(packet: Packet) -> NotPossible:
+    hint = f"'holdfast rm --force {packet.task_id}', or use another --id"
+    return NotPossible(f"there is another task {packet.task_id}, which is not of this fan-out", hint=hint)
 
 
 def reader_of(shared: TaskSpec) -> TaskSpec:

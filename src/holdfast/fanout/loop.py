@@ -44,8 +44,7 @@ def main() -> int:
     try:
         if not path:
             raise UsageError("this is the command of a fan-out: 'holdfast fan-out PLAN' starts it")
-        with git.SharedDirectories():
-            return _Conductor(Packet(os.path.realpath(path))).conduct()
+        return _Conductor(Packet(os.path.realpath(path))).conduct()
     except HoldfastError as error:
         print_error(error)
         return error.exit_status
@@ -83,7 +82,8 @@ class _Conductor:
         if self._plan.ask:
             self._items = self._ask()
         self._write(fan_out.planned(self._record, self._packet.task_id, self._items))
-        self._finish_merge()
+        with git.SharedDirectories():
+            self._finish_merge()
         pause_s = _SHORTEST_S
         while True:
             found = {row.id: child for row in self._record.rows if (child := self._observe(row)) is not None}
@@ -119,7 +119,9 @@ class _Conductor:
                 except NotPossible as error:
                     self._leave_out(name, str(error))
             case decide.Merge(item=name):
-                self._merge(name, found[name])
+                # Not longer: agents of items can write in these directories.
+                with git.SharedDirectories():
+                    self._merge(name, found[name])
             case decide.SendBack(item=name):
                 self._send_back(self._record.row(name))
             case decide.LeaveOut(item=name, reason=reason):

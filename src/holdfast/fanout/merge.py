@@ -18,7 +18,7 @@ from holdfast.model.spec import DEPENDENCIES, QualitySpec
 from holdfast.store import atomic
 from holdfast.store.no_links import plain_path
 from holdfast.workspace import base as bases
-from holdfast.workspace import clean_room, git, lock
+from holdfast.workspace import clean_room, git, lock, task_worktree
 from holdfast.workspace.project_tree import locate
 from holdfast.workspace.scope import Scope, literal
 from holdfast.workspace.snapshots.changes import few
@@ -71,6 +71,7 @@ def _tree(parent: Packet) -> Worktree:
     tree = worktree.of(parent)
     if tree is None:
         raise NotPossible(f"{parent.task_id} has no worktree")
+    task_worktree.refuse_linked(tree)
     return tree
 
 

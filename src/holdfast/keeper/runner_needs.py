@@ -127,7 +127,7 @@ class RunnerNeeds:
             self._not_admitted.add(packet.task_id)
             log(
                 f"{packet.task_id} was not created by a command in this home, so it is not run: "
-                f"'holdfast resume {packet.task_id}' runs it"
+                f"'holdfast resume --adopt {packet.task_id}' runs it"
             )
         return False
 

@@ -27,6 +27,7 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 #: Only a file that was not there: an agent may have planted a pipe, or a second name of a user's file.
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OWN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_COPIED_BYTES = 1 << 20
 #: What open and `check_regular` say about what is no file.
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EOPNOTSUPP, errno.EINVAL})
 
@@ -229,20 +230,26 @@ def unusable(error: OSError, path: str) -> CorruptFile:
     return CorruptFile(f"{path} cannot be read: {error.strerror}", hint=hint)
 
 
-def open_own(path: str, flags: int, *, must_be_ours: bool = False) -> int:
+def open_own(path: str, flags: int, *, must_be_ours: bool = False, is_lock: bool = False) -> int:
     """Open one of our files for writing, and create it if it is missing. Raises OSError.
 
     What is not a regular file is renamed: a pipe would block us, and a link may lead to a user's file. So is
-    a file that may not be opened, unless it `must_be_ours`.
+    a file that may not be opened, unless it `must_be_ours`. A file that has a second name, which may be a
+    user's, is replaced by a copy; not a lock, which others hold.
     """
     place, name = os.path.split(path)
     folder = open_own_folder(place)
     try:
-        for _ in range(2):
+        for _ in range(3):
             try:
-                descriptor = os.open(name, flags | os.O_CREAT | _OWN, 0o600, dir_fd=folder)
+                descriptor = os.open(name, flags & ~os.O_TRUNC | os.O_CREAT | _OWN, 0o600, dir_fd=folder)
                 try:
-                    files.check_regular(descriptor, path)
+                    if files.check_regular(descriptor, path).st_nlink > 1 and not is_lock:
+                        _copy_in_place(name, folder)
+                        os.close(descriptor)
+                        continue
+                    if flags & os.O_TRUNC:
+                        os.ftruncate(descriptor, 0)
                     return descriptor
                 except OSError:
                     os.close(descriptor)
@@ -254,6 +261,25 @@ def open_own(path: str, flags: int, *, must_be_ours: bool = False) -> int:
     finally:
         os.close(folder)
     raise OSError(errno.EBUSY, "it is replaced again and again", path)
+
+
+def _copy_in_place(name: str, folder: int) -> None:
+    """Replace a file by a copy of it."""
+    temporary = _temporary(name)
+    try:
+        old = os.open(name, os.O_RDONLY | _OWN, dir_fd=folder)
+        try:
+            new = os.open(temporary, _NEW_FILE, 0o600, dir_fd=folder)
+            try:
+                while data := os.read(old, _COPIED_BYTES):
+                    write_all(new, data)
+            finally:
+                os.close(new)
+        finally:
+            os.close(old)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        forget(temporary, folder)
 
 
 def read_small(path: str, limit: int) -> bytes | None:

@@ -121,8 +121,11 @@ def _restore(path: str) -> bool:
     except OSError:
         return False
     try:
-        mode = os.fstat(handle).st_mode
-        wanted = 0o700 if stat.S_ISDIR(mode) else 0o600 if stat.S_ISREG(mode) else 0
+        stats = os.fstat(handle)
+        mode = stats.st_mode
+        # A file with a second name may be a user's.
+        is_file = stat.S_ISREG(mode) and stats.st_nlink == 1
+        wanted = 0o700 if stat.S_ISDIR(mode) else 0o600 if is_file else 0
         if mode & wanted == wanted:
             return False
         os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(mode) | wanted)

@@ -184,7 +184,7 @@ def _open_file(path: str, *, may_replace: bool) -> int:
     """Open the lock file. What is no file is renamed; with `may_replace`, also a file that may not be
     opened."""
     try:
-        return atomic.open_own(path, os.O_RDWR, must_be_ours=not may_replace)
+        return atomic.open_own(path, os.O_RDWR, must_be_ours=not may_replace, is_lock=True)
     except OSError as error:
         storage_failed(error, f"cannot open {path}")
 

@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 
 from holdfast import clock, files
-from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
+from holdfast.errors import (
+    CorruptFile,
+    DiskFull,
+    HoldfastError,
+    NotFound,
+    NotPossible,
+    RequestRefused,
+    Unanswered,
+)
 from holdfast.model import permissions
 from holdfast.model.request import rules
 from holdfast.model.status import ENDS, Status
@@ -29,6 +38,8 @@ if TYPE_CHECKING:
 
 ANSWER_S = 2.0
 _RESTART_S = 0.3
+#: How much of a command an error shows.
+_SHOWN_CHARS = 200
 
 
 class Sent:
@@ -230,8 +241,8 @@ def post_request(
     process.require_proc()
     who = who or asker.find()
     asker.check(who, packet, verb)
-    if rules(verb).lets_run:
-        adopt(packet)
+    if rules(verb).lets_run and not admitted.is_admitted(packet):
+        raise _not_admitted(packet, verb)
     try:
         request = inbox.drop(packet, verb, args, by=who.by, asker=who.kind)
     except DiskFull as error:
@@ -268,19 +279,28 @@ def _changes(args: dict[str, Any]) -> dict[str, str]:
     return {**found, "level": "warn"} if args.get("permissions") == permissions.FULL else found
 
 
-def adopt(packet: Packet) -> bool:
-    """A person has named the task, so the keeper may run it from now on, even if no command made its packet.
+def _not_admitted(packet: Packet, verb: str) -> NotPossible:
+    """It is no task of ours, or no longer the one that a person knows: an agent may have changed what it
+    runs while it had no runner."""
+    spec = load.fold(packet).spec
+    runs = f"the command {shlex.join(spec.command)[:_SHOWN_CHARS]}" if spec.command else spec.agent
+    return NotPossible(
+        f"cannot {verb} {packet.task_id}: no command of this home has created it as it is now; "
+        f"it would run {runs} in {spec.project_dir}",
+        hint=f"if that is what you want: 'holdfast resume --adopt {packet.task_id}'",
+    )
 
-    Returns whether that is new. Raises StorageError.
+
+def adopt(packet: Packet) -> None:
+    """A person wants this packet to be a task of this home, as it is now, whoever has made it.
+
+    Raises StorageError.
     """
-    if admitted.is_admitted(packet):
-        return False
     try:
         admitted.adopt(packet)
         seals.adopt(packet.seals, packet.journal)
     except OSError as error:
         atomic.storage_failed(error, f"cannot write {packet.admission}")
-    return True
 
 
 def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:

@@ -97,6 +97,7 @@ def _fits(packet: Packet, base: Base) -> bool:
         tree = task_worktree.of(packet)
         if tree is None:
             return False
+        task_worktree.refuse_linked(tree)
         directory, tops = tree.directory, (tree.path, tree.directory)
         dirs = (task_worktree.admin_of(tree) or project.git_dir, tree.common_dir)
     else:

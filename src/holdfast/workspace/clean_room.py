@@ -18,7 +18,7 @@ import os
 import re
 from contextlib import contextmanager
 
-from holdfast.errors import GitFailed
+from holdfast.errors import GitFailed, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
 from holdfast.store import atomic
@@ -26,7 +26,7 @@ from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
 from holdfast.store.no_links import is_directory, plain_path
 from holdfast.workspace import git
-from holdfast.workspace.snapshots.snapshot import is_large
+from holdfast.workspace.snapshots.snapshot import is_large, note_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[0-9a-f]{12}")
 _TEMPORARY = "/tmp"
-#: A note in place of a large file (`snapshot._describe`) is not longer than this.
+#: A note in place of a large file (`snapshot.note_of`) is not longer than this.
 _NOTE_BYTES = 300
 _ATTRIBUTES = ".gitattributes"
 #: Below the root: the stores of objects, by number. The first is that of the task.
@@ -77,8 +77,7 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
         index = _check_out(trees, base, tree, top, old_tree=base.base_tree)
         _make_repository(trees, base, top, index)
         failpoint("clean_room.made")
-        directory = os.path.join(top, base.place.prefix).rstrip("/")
-        os.makedirs(directory, exist_ok=True)
+        directory = _directory(top, base.place.prefix)
         shared = (*_borrowed(trees), *_large_files(trees, base, tree))
         yield Room(
             top=top, directory=directory, temporary=temporary, shared=shared, own_objects=f"{_BORROWED}/0"
@@ -86,6 +85,19 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
         failpoint("clean_room.used")
     finally:
         _remove(top, temporary)
+
+
+def _directory(top: str, prefix: str) -> str:
+    """The project in a room. Raises NotPossible if a link of the tree is in its place: commands would judge
+    what is behind it."""
+    directory = os.path.join(top, prefix).rstrip("/")
+    if os.path.realpath(directory) != os.path.join(os.path.realpath(top), prefix).rstrip("/"):
+        raise NotPossible(
+            f"{prefix} is a symbolic link in the judged tree, so nothing can be judged there",
+            hint="the project is a directory; undo the link",
+        )
+    os.makedirs(directory, exist_ok=True)
+    return directory
 
 
 def sweep(packet: Packet) -> None:
@@ -121,6 +133,7 @@ def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str) 
     bytes of a test by a new `.gitattributes`.
     """
     index = os.path.join(trees.indexes, f"room.{os.urandom(8).hex()}")
+    trees.check(tree)
     trees.run(["read-tree", tree], work_tree=top, index=index)
     if old_tree and (changed := _with_changed_attributes(trees, old_tree, tree)) is not None:
         _check_out_unchanged(trees, (old_tree, tree), top, changed)
@@ -137,6 +150,7 @@ def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str) 
         inner = os.path.join(top, path)
         if trees.has(commit) and not os.path.islink(inner):
             os.makedirs(inner, exist_ok=True)
+            trees.check(trees.tree_of(commit), commit)
             before = old_links.get(path, "")
             old = trees.tree_of(before) if before and trees.has(before) else ""
             atomic.forget(_check_out(trees, base, trees.tree_of(commit), inner, old_tree=old))
@@ -227,7 +241,11 @@ def _large_files(trees: Trees, base: Base, tree: str) -> tuple[tuple[str, str], 
         if not size.isdigit() or int(size) > _NOTE_BYTES:
             continue
         full = os.path.join(os.path.realpath(base.place.top), path)
-        # Not through a directory that an agent replaced by a link.
-        if is_large(full) and os.path.realpath(os.path.dirname(full)) == os.path.dirname(full):
+        # Not through a directory that an agent replaced by a link, and no file of which the tree has no note.
+        if (
+            is_large(full)
+            and os.path.realpath(os.path.dirname(full)) == os.path.dirname(full)
+            and trees.run(["cat-file", "blob", facts.split()[2]]) == note_of(os.lstat(full))
+        ):
             found.append((path, full))
     return tuple(found)

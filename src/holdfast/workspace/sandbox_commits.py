@@ -145,7 +145,7 @@ def _move_branch(tree: Worktree, tip: str, brought: str | None) -> str:
         if not _is_ancestor(tree, real, tip):
             branch = f"{tree.branch}-{tip[:12]}"
             note = f"{tree.branch} was moved meanwhile, so the commits of the agent are on {branch}"
-    refuse_branch_links(tree.common_dir, branch)
+    refuse_branch_links(task_worktree.main_of(tree), branch)
     # With the old value, nothing is lost if the branch is moved right now. A branch of its own (`note`) may
     # exist already.
     old = [] if note else [real or "0" * len(tip)]

@@ -124,6 +124,20 @@ def is_admin_unfinished(admin: str) -> bool:
     return locked is not None and locked.strip() == b"initializing"
 
 
+def is_linked(tree: Worktree) -> bool:
+    """Whether a link is in the place of the worktree, or on the way to it: an agent made it."""
+    return os.path.realpath(tree.path) != tree.path
+
+
+def refuse_linked(tree: Worktree) -> None:
+    """Raises NotPossible if what is at its path is elsewhere: its files are a user's."""
+    if is_linked(tree):
+        raise NotPossible(
+            f"a symbolic link is in the place of the worktree {tree.path}, or on the way to it",
+            hint="an agent may have made it; remove the link",
+        )
+
+
 def main_of(tree: Worktree) -> git.Repository:
     """The user's working tree. Raises NotPossible if it is no longer one of the repository."""
     repository = git.at(tree.main)

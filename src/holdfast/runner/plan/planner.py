@@ -17,7 +17,7 @@ from holdfast.runner.plan.step import EndTakeover, EndTask, IntendStop, Leave, R
 #: Wall time can jump: never sleep longer than this on one reading of it.
 _LONGEST_SLEEP_S = 60.0
 #: Why a task is not run: an agent that can write files could have made it.
-_NOT_ADMITTED = "no command of this home has created this task; read its manifest.yaml before you resume it"
+_NOT_ADMITTED = "no command of this home has created this task as it is now; 'resume' says what it would run"
 
 
 def plan(task: Task, facts: Facts, now: Now) -> Step:

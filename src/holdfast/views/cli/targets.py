@@ -95,7 +95,7 @@ def _is_known(packet: Packet) -> bool:
     """Whether a command made the packet. Otherwise a person must name it."""
     if admitted.is_admitted(packet):
         return True
-    out.talk(f"left out {packet.task_id}: it was not created by a command in this home; name it to run it")
+    out.talk(f"left out {packet.task_id}: no command of this home has created it as it is now")
     return False
 
 

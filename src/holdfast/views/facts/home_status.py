@@ -164,9 +164,10 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
             )
             lines.append(Alert(level=URGENT, text=text))
     if row["finished_at"] is None and not admitted.is_admitted(packet):
+        name = row["task_id"]
         text = (
-            f"{row['task_id']} was not created by a command in this home, so the keeper does not run it: "
-            f"'holdfast resume {row['task_id']}' does, 'holdfast rm --force {row['task_id']}' removes it"
+            f"{name} was not created by a command in this home as it is now, so the keeper does not run it: "
+            f"'holdfast resume --adopt {name}' does, 'holdfast rm --force {name}' removes it"
         )
         lines.append(Alert(level=URGENT, text=text))
     elif row["runner_gone"]:

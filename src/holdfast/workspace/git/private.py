@@ -6,7 +6,8 @@ into the repository. HEAD, index and the state of a merge are in the repository'
 configuration of the repository, which an agent can write, is not read (docs/decisions/0057-git.md).
 
 The directory has a random name and exists only for one command or chore, so nothing can be planted in it
-beforehand.
+beforehand. That may take long, and agents of other tasks can write in the directory meanwhile. So before each
+call it is compared with what we put there; one that was changed is not used again.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
 
     from holdfast.workspace.git.settings import Settings
 
+    Entries = dict[str, str | bytes | None]
+
 #: What all worktrees of a repository share, as links. The others are dropped: config, hooks, info, remotes.
 _SHARED = ("HEAD", "refs", "packed-refs", "logs", "worktrees", "shallow", "reftable")
+#: More than any of our files has.
+_READ_BYTES = 16 << 20
 #: These may be missing: git creates them through the link.
 _CREATED = ("packed-refs",)
 _CONFIG = """\
@@ -91,7 +96,10 @@ class SharedDirectories:
 
     _lock = allocate_lock()
     _depth = 0
-    _made: ClassVar[dict[tuple[str | None, ...], str]] = {}
+    #: Each directory with what is in it.
+    _made: ClassVar[dict[tuple[str | None, ...], tuple[str, Entries]]] = {}
+    #: Those that somebody changed.
+    _dropped: ClassVar[list[str]] = []
 
     def __enter__(self) -> SharedDirectories:
         with SharedDirectories._lock:
@@ -102,7 +110,9 @@ class SharedDirectories:
         with SharedDirectories._lock:
             SharedDirectories._depth -= 1
             while SharedDirectories._made and not SharedDirectories._depth:
-                remove_tree(SharedDirectories._made.popitem()[1])
+                SharedDirectories._dropped.append(SharedDirectories._made.popitem()[1][0])
+            while SharedDirectories._dropped and not SharedDirectories._depth:
+                remove_tree(SharedDirectories._dropped.pop())
 
     def variables(self, target: Target, settings: Settings) -> dict[str, str]:
         """The variables that tell git about the directory for a target. Raises StorageError."""
@@ -111,9 +121,11 @@ class SharedDirectories:
         )  # fmt: skip
         key = (target.objects, target.common_dir, *content)
         with SharedDirectories._lock:
-            path = SharedDirectories._made.get(key)
-            if path is None:
-                path = SharedDirectories._made[key] = _filled(target, content)
+            path, entries = SharedDirectories._made.get(key, ("", {}))
+            if not path or _entries(path) != entries:
+                SharedDirectories._dropped += [path] if path else []
+                path = _filled(target, content)
+                SharedDirectories._made[key] = path, _entries(path)
         if target.common_dir is None:
             return {"GIT_DIR": path}
         return {"GIT_DIR": target.git_dir or target.common_dir, "GIT_COMMON_DIR": path}
@@ -161,6 +173,27 @@ def _filled(target: Target, content: tuple[str, str, str, str]) -> str:
             remove_tree(path)
         atomic.storage_failed(error, "cannot create a directory for git")
     return path
+
+
+def _entries(path: str) -> Entries:
+    """What is in a directory of ours: the targets of links, and the content of files."""
+    found: Entries = {}
+    for folder in ("", "info/"):
+        try:
+            names = os.listdir(f"{path}/{folder}")
+        except OSError:
+            continue  # somebody removed it
+        for name in names:
+            place = f"{path}/{folder}{name}"
+            try:
+                found[folder + name] = os.readlink(place)
+            except OSError:
+                # None: what is no file, or cannot be read.
+                found[folder + name] = atomic.read_small(place, _READ_BYTES)
+    # git makes it where the repository has no reflogs; they are lost, and git reads nothing of ours there.
+    if found.get("logs", b"") is None:
+        del found["logs"]
+    return found
 
 
 def quoted(value: str) -> str:

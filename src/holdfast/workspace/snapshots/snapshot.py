@@ -45,6 +45,12 @@ def is_large(path: str) -> bool:
         return False
 
 
+def note_of(stats: os.stat_result) -> bytes:
+    """What a snapshot has in place of a file that is too large or cannot be read."""
+    facts = f"{stats.st_size} bytes, inode {stats.st_ino}, changed at {stats.st_mtime_ns} {stats.st_ctime_ns}"
+    return f"holdfast: not copied: {facts}\n".encode()
+
+
 def take(
     project: ProjectTree,
     trees: Trees,
@@ -257,11 +263,8 @@ class _Snapshot:
 
     def _describe(self, path: str, stats: os.stat_result) -> None:
         """Add a note in place of a file that is too large or cannot be read."""
-        facts = (
-            f"{stats.st_size} bytes, inode {stats.st_ino}, changed at {stats.st_mtime_ns} {stats.st_ctime_ns}"
-        )
-        note = f"holdfast: not copied: {facts}\n".encode()
-        name = self._git("hash-object", "-w", "-t", "blob", "--no-filters", "--stdin", stdin=note)
+        words = ("hash-object", "-w", "-t", "blob", "--no-filters", "--stdin")
+        name = self._git(*words, stdin=note_of(stats))
         mode = b"100755" if stats.st_mode & stat.S_IXUSR else b"100644"
         self.index_info.append(mode + b" " + name.strip() + b"\t" + os.fsencode(path))
 

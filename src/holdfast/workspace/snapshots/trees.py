@@ -17,6 +17,7 @@ from holdfast.store.directories import remove_tree
 from holdfast.store.no_links import plain_path
 from holdfast.store.seals import digest_of
 from holdfast.workspace import git
+from holdfast.workspace.snapshots import genuine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class Trees:
         self.objects = os.path.join(self.git_dir, "objects")
         self._alternates = os.path.join(self.objects, "info", "alternates")
         self._settings: git.Settings | None = None
+        #: Whether what others wrote into the store was removed; and what else was compared with its name.
+        self._is_clean = False
+        self._checked: set[str] = set()
 
     @classmethod
     def of(cls, packet: Packet) -> Trees:
@@ -104,6 +108,7 @@ class Trees:
             finally:
                 remove_tree(staged)
         self._borrow(project.common_dir)
+        self._clean()
 
     def _fill(self, staged: str, project: ProjectTree) -> None:
         repository = project.repository
@@ -195,6 +200,8 @@ class Trees:
         if index is not None:
             more["GIT_INDEX_FILE"] = index
         plain_path(self.path, self.objects, self.indexes)
+        if not self._is_clean:
+            self._clean()
         return git.work_on(
             git.Target(objects=self.objects, config=_CONFIG),
             arguments,
@@ -204,6 +211,24 @@ class Trees:
             stdin=stdin,
             allowed=allowed,
         )
+
+    def _clean(self) -> None:
+        """Remove what an agent wrote into the store, so that files are stored as they are."""
+        plain_path(self.path, self.objects)
+        genuine.clean(self.objects)
+        self._is_clean = True
+
+    def check(self, tree: str, *above: str) -> None:
+        """Compare all objects of a tree with their names, and commits `above` it. Raises GitFailed."""
+        wanted = [(name, 0, "of the judged tree") for name in (*above, tree)]
+        for entry in git.names(self.run(["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", tree])):
+            facts, _, path = entry.partition("\t")
+            _, kind, name, size = facts.split()
+            if kind != "commit":
+                wanted.append((name, int(size) if size.isdigit() else 0, path))
+        wanted = [each for each in wanted if each[0] not in self._checked]
+        genuine.check(lambda names: self.run(["cat-file", "--batch", "--buffer"], stdin=names), wanted)
+        self._checked.update(name for name, _, _ in wanted)
 
     def has(self, name: str) -> bool:
         """Whether an object exists."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 _OF_MERGE = ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE")
+#: Where git notes what was checked out before a merge.
+_ORIG_HEAD = "ORIG_HEAD"
 _READ_BYTES = 1 << 16
 
 
@@ -94,15 +96,29 @@ def make_ready_to_merge(repository: git.Repository, branch: str) -> None:
     What an earlier merge left is removed; git would write into it, whatever it is.
     """
     git_dir, common_dir = repository.git_dir, repository.common_dir
-    refuse_branch_links(common_dir, branch)
+    refuse_branch_links(repository, branch)
     plain_path(common_dir, os.path.join(common_dir, "objects", "pack"))
-    plain_path(git_dir, os.path.join(git_dir, "index"), os.path.join(git_dir, "logs", "HEAD"))
+    plain_path(git_dir, os.path.join(git_dir, "index"), os.path.join(git_dir, "logs", _ORIG_HEAD))
+    if _refers_to_another(git_dir, branch):
+        raise NotPossible(
+            f"the branch that is checked out in {repository.top} only refers to {branch}",
+            hint=f"'git switch {branch}' first; nothing was changed",
+        )
     if os.path.lexists(os.path.join(git_dir, "MERGE_HEAD")):
         raise NotPossible(
             f"{repository.top} has an unfinished merge",
             hint="'git commit' or 'git merge --abort' first; nothing was changed",
         )
     end_merge(repository)
+    # It may refer to a branch, which git would move.
+    atomic.forget(os.path.join(git_dir, _ORIG_HEAD))
+
+
+def _refers_to_another(git_dir: str, branch: str) -> bool:
+    """Whether HEAD is on another branch than `branch`, to which that one refers."""
+    head = git.text(atomic.read_small(os.path.join(git_dir, "HEAD"), _READ_BYTES) or b"")
+    # In a repository with reftables, the file has another branch, which does not exist.
+    return head.startswith("ref: ") and head not in (f"ref: refs/heads/{branch}", "ref: refs/heads/.invalid")
 
 
 def _merged(repository: git.Repository) -> list[str]:

@@ -143,7 +143,7 @@ def _remove_branch(tree: Worktree, remainder: str) -> str:
     """Remove the task's branch if it is merged. Returns a sentence on what is left."""
     if worktree.is_symbolic(tree):
         # Not the branch to which it refers.
-        refuse_branch_links(tree.common_dir, tree.branch)
+        refuse_branch_links(worktree.main_of(tree), tree.branch)
         git.run(["symbolic-ref", "--delete", f"refs/heads/{tree.branch}"], of=worktree.main_of(tree))
     tip = worktree.tip_of(tree)
     if tip is None or remainder:
@@ -189,7 +189,7 @@ def _keep_commits(tree: Worktree) -> str:
         branch = f"{tree.branch}-{head[:12]}"
     if branch == tree.branch and worktree.is_symbolic(tree):
         branch = f"{tree.branch}-{head[:12]}"
-    refuse_branch_links(tree.common_dir, branch)
+    refuse_branch_links(worktree.main_of(tree), branch)
     args = ["update-ref", "--no-deref", f"refs/heads/{branch}", head]
     git.run(args, of=worktree.main_of(tree))
     return f"its commits stay on the branch {branch} of {tree.main}"

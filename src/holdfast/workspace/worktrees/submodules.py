@@ -116,7 +116,7 @@ def _bring_commit(
         inner = os.path.join(path, name)
         _bring_commit(tree, inner, inner_commit, project=home, place=name, ref=ref)
     if _missing(home, [commit]):
-        refuse_branch_links(home.common_dir, ref)
+        refuse_branch_links(home, ref)
         _copy(source, home, commit)
         git.run(["update-ref", "--no-deref", f"refs/heads/{ref}", commit], of=home)
 

@@ -74,9 +74,14 @@ def make(packet: Packet, project: str, *, commit: str | None = None) -> Worktree
     if not is_complete(tree) and not repair(tree):
         _clean_up(tree)
         _add(tree)
-    if not os.path.isdir(tree.directory):
-        # The project is a directory that is not in the commit.
-        os.makedirs(tree.directory, exist_ok=True)
+    task_worktree.refuse_linked(tree)
+    if os.path.realpath(tree.directory) != tree.directory:
+        raise NotPossible(
+            f"{tree.directory} is a symbolic link, or behind one: it is not the project",
+            hint="an agent may have made it, or it is in the commit; remove the link",
+        )
+    # The project may be a directory that is not in the commit.
+    os.makedirs(tree.directory, exist_ok=True)
     return tree
 
 
@@ -118,10 +123,14 @@ def _new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
 def is_complete(tree: Worktree) -> bool:
     """Whether the worktree is checked out, on any branch, and belongs to the repository."""
     admin = admin_of(tree)
-    if admin is None or is_admin_unfinished(admin) or not is_directory(tree.path):
+    if admin is None or is_admin_unfinished(admin) or not _is_there(tree):
         return False
     repository = git.at(tree.path)
     return repository is not None and repository.git_dir == os.path.realpath(admin)
+
+
+def _is_there(tree: Worktree) -> bool:
+    return is_directory(tree.path) and not task_worktree.is_linked(tree)
 
 
 def repair(tree: Worktree) -> bool:
@@ -130,7 +139,7 @@ def repair(tree: Worktree) -> bool:
     Returns whether it is complete then.
     """
     admin, link = admin_of(tree), os.path.join(tree.path, ".git")
-    has_work = admin is not None and not is_admin_unfinished(admin) and is_directory(tree.path)
+    has_work = admin is not None and not is_admin_unfinished(admin) and _is_there(tree)
     if admin is None or not has_work or is_own_repository(tree):
         return False
     task_worktree.mend(tree, admin)
@@ -174,7 +183,7 @@ def is_symbolic(tree: Worktree) -> bool:
 
 def check_branch(tree: Worktree) -> None:
     """Before the task's branch is written: raises StorageError or NotPossible if it is not a plain one."""
-    refuse_branch_links(tree.common_dir, tree.branch)
+    refuse_branch_links(main_of(tree), tree.branch)
     if is_symbolic(tree):
         raise NotPossible(
             f"the branch {tree.branch} refers to another branch: an agent changed it",

@@ -38,6 +38,12 @@ COMMAND = Command(
             metavar="TEXT",
             help="Answer for the agent (- reads stdin).",
         ),
+        Option(
+            flags=("--adopt",),
+            dest="adopt",
+            kind="flag",
+            help="Also one that no command here has created as it is now: from a backup, or changed.",
+        ),
         targets.GOING_NO_WAIT,
         targets.everything("interrupted tasks, without those that wait for approval"),
         targets.STATE,
@@ -59,7 +65,9 @@ def run(values: dict[str, Any]) -> int:
         fits=lambda row: row["status"] == Status.WAITING or _is_interrupted(row),
         by_all=_is_interrupted,
     )
-    going = [packet for packet in chosen.packets if not _is_adopted(packet)]
+    if values["adopt"] and not values["task"]:
+        raise UsageError("--adopt: which task? Give its id", hint="holdfast resume --adopt 20260131-fix")
+    going = [packet for packet in chosen.packets if not (values["adopt"] and _is_adopted(packet))]
     asking = {packet.task_id: question for packet in going if (question := _question(packet))}
     message = values["message"]
     if message is None and len(going) == 1 and asking and _can_ask():
@@ -117,15 +125,17 @@ def _answer(question: str) -> tuple[str | None, bool]:
 
 
 def _is_adopted(packet: Packet) -> bool:
-    """Whether the packet came into the home without a command, and is now left to the keeper."""
+    """Make it a task of this home, if it is none. Returns whether it is now left to the keeper."""
     try:
         status = load.read_manifest(packet)["status"]
     except HoldfastError:
         return False  # the request tells why
-    if status in (Status.INTERRUPTED, Status.WAITING) or status in ENDS or admitted.is_admitted(packet):
+    if admitted.is_admitted(packet):
         return False
-    asker.check(asker.find(), packet, "resume")
+    asker.require_person("adopt a task", home=packet.home)
     requests.adopt(packet)
+    if status in (Status.INTERRUPTED, Status.WAITING) or status in ENDS:
+        return False
     from holdfast.views.create import enqueue  # loads a database; rarely needed
 
     enqueue.wake_keeper(packet.home, talk=out.talk)

@@ -1,0 +1,143 @@
+"""Objects whose content has the name that they have. git itself does not compare the two when it reads them.
+
+An agent without a sandbox can write in the store of its task, and in the user's repository: an object that
+has the name of a test, and the content of another one. So what is in the store of a task is compared before
+it is used, and what is checked out in a clean room as well, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+
+from holdfast import files
+from holdfast.errors import GitFailed
+from holdfast.store.directories import remove_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
+
+    class Digest(Protocol):
+        """A digest that grows with its data."""
+
+        def update(self, data: bytes | memoryview, /) -> None:
+            """Add data."""
+            ...
+
+        def hexdigest(self) -> str:
+            """The digest of the data so far."""
+            ...
+
+    #: Takes names of objects, one per line, and returns what `git cat-file --batch` prints about them.
+    Read = Callable[[bytes], bytes]
+
+_FOLDER, _LOOSE = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
+#: git writes under such names first, and never reads them.
+_TEMPORARY = "tmp_"
+#: What is read at once, as far as the sizes are known.
+_BATCH_BYTES, _BATCH = 16 << 20, 5000
+_PIECE = 1 << 20
+
+#: Loose objects that this process has compared: path → inode, size and times. No process can set st_ctime.
+_compared: dict[str, tuple[int, ...]] = {}
+
+
+def clean(objects: str) -> None:
+    """Remove from a store of ours what we did not write. We write loose objects only, and no links."""
+    try:
+        names = os.listdir(objects)
+    except OSError:
+        return  # it is not made yet
+    for name in names:
+        path = os.path.join(objects, name)
+        if name == "info":
+            _keep_only(path, "alternates")
+        elif name == "pack":
+            _keep_only(path)
+        elif _FOLDER.fullmatch(name) and not os.path.islink(path):
+            _clean_folder(path, name)
+        elif not name.startswith(_TEMPORARY):
+            remove_tree(path)
+
+
+def _keep_only(folder: str, *kept: str) -> None:
+    if os.path.islink(folder):
+        os.unlink(folder)
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if name not in kept:
+            remove_tree(os.path.join(folder, name))
+
+
+def _clean_folder(folder: str, start: str) -> None:
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry for entry in entries if not entry.name.startswith(_TEMPORARY)]
+    except OSError:
+        return  # removed meanwhile, or no directory, in which git finds nothing
+    for entry in found:
+        try:
+            stats = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        seen = stats.st_ino, stats.st_size, stats.st_mtime_ns, stats.st_ctime_ns
+        if _compared.get(entry.path) == seen:
+            continue
+        if _LOOSE.fullmatch(entry.name) and _has_name(entry.path, start + entry.name):
+            _compared[entry.path] = seen
+        else:
+            remove_tree(entry.path)
+
+
+def _has_name(path: str, name: str) -> bool:
+    """Whether a loose object has the content that its name says."""
+    digest, unpack = _digest(name), zlib.decompressobj()
+    try:
+        with files.stream(path) as file:
+            while not unpack.eof and (packed := unpack.unconsumed_tail or file.read(_PIECE)):
+                digest.update(unpack.decompress(packed, _PIECE))
+    except (OSError, zlib.error):
+        return False
+    return unpack.eof and digest.hexdigest() == name
+
+
+def _digest(name: str) -> Digest:
+    """The kind of digest that a name is."""
+    import hashlib  # slow to load, and few commands need it
+
+    return (hashlib.sha1 if len(name) == 40 else hashlib.sha256)(usedforsecurity=False)
+
+
+def check(read: Read, objects: Iterable[tuple[str, int, str]]) -> None:
+    """Compare objects, given as name, size (0 if unknown) and what they are. Raises GitFailed."""
+    batch: dict[str, str] = {}
+    total = 0
+    for name, size, what in objects:
+        if batch and (total + size > _BATCH_BYTES or len(batch) == _BATCH):
+            _check_batch(read, batch)
+            batch, total = {}, 0
+        batch[name] = what
+        total += size
+    if batch:
+        _check_batch(read, batch)
+
+
+def _check_batch(read: Read, batch: dict[str, str]) -> None:
+    output, at = read("".join(f"{name}\n" for name in batch).encode()), 0
+    for name, what in batch.items():
+        begins = output.index(b"\n", at) + 1
+        words = output[at : begins - 1].split(b" ")
+        if words[-1] == b"missing":
+            at = begins  # it cannot be checked out either
+            continue
+        kind, size, digest = words[1], int(words[2]), _digest(name)
+        digest.update(b"%s %d\0" % (kind, size))
+        digest.update(memoryview(output)[begins : begins + size])
+        at = begins + size + 1
+        if digest.hexdigest() != name:
+            raise GitFailed(
+                f"the object {name} ({what}) has other content than its name says",
+                hint="an agent may have written it; 'git fsck' in the repository names such objects",
+            )
