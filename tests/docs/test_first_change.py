@@ -10,6 +10,7 @@ import shlex
 import pytest
 
 from holdfast import paths
+from holdfast.testing import Scenario
 from tests.support import pages
 from tests.support.packets import played, scripted_claude
 from tests.support.repos import Repo
@@ -49,6 +50,23 @@ def test_its_two_commands(page: str, project: Repo) -> None:
     applied = holdfast("apply", json.loads(done.stdout)["task_id"], cwd=project.path)
     assert applied.returncode == 0, applied.stderr
     assert project.read("b.txt") == "hello\n"
+
+
+def test_its_denied_tests_may_be_run_by_the_agent_but_not_changed(page: str, project: Repo) -> None:
+    """Running tests leaves caches beside them, which git ignores."""
+    (flags,) = re.findall(r"^- `(--allow .*?)`:", page, re.MULTILINE)
+    project.write(".gitignore", "__pycache__/\n")
+    project.commit(".gitignore")
+    first = [*commands(page)[0], *shlex.split(flags), "--json"]
+    first[first.index("--accept") + 1] = "test -e src/b.txt"
+    script = "mkdir -p tests/__pycache__ && echo > tests/__pycache__/test_slug.cpython-311.pyc"
+    for more, status in (("true", 0), ("echo >> tests/test_slug.py", 1)):
+        impl = Scenario().write("src/b.txt", content="x\n").tool("sh", command=f"{script} && {more}")
+        env = scripted_claude(
+            **{role: played(role) for role in ROLES} | {"impl": played("impl", before=impl)}
+        )
+        done = holdfast(*first, cwd=project.path, env=env)
+        assert done.returncode == status, done.stderr
 
 
 def test_its_template(page: str, project: Repo) -> None:

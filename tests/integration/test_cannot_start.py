@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 
 import pytest
 
+from holdfast import clock, ids
+from holdfast.model.request import Request
+from holdfast.store import atomic
+from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
 from tests.support.packets import REPORTS, WORK, Written, calls
 from tests.support.repos import Repo
@@ -141,11 +147,12 @@ def test_a_command_that_could_start_before_the_work_is_failed_work() -> None:
     assert "exit status 126" in planned["reasons"][0]
 
 
-def packet(**acceptance: object) -> Written:
-    repo = Repo(os.path.join(workspace(), "project"))
-    repo.commit("README.md")
-    impl = Scenario().write(WORK, content="good\n").say(REPORTS["impl"]).result("ok")
-    stages = {"scripted_impl": impl, "scripted_verify": None}
+def packet(impl: Scenario | None = None, *, repo: Repo | None = None, **acceptance: object) -> Written:
+    if repo is None:
+        repo = Repo(os.path.join(workspace(), "project"))
+        repo.commit("README.md")
+    impl = impl or Scenario().write(WORK, content="good\n")
+    stages = {"scripted_impl": impl.say(REPORTS["impl"]).result("ok"), "scripted_verify": None}
     acceptance = {"commands": [TOOL], "criteria": [], **acceptance}
     return Written(stages, project=repo, repairs=2, acceptance=acceptance)
 
@@ -170,3 +177,105 @@ def test_a_pipeline_asks_and_judges_again(bin_dir: str, acceptance: dict[str, ob
     assert task.ask("resume").returncode == 0
     task.wait_for("completed", within_s=40)
     assert [len(calls(task, stage)) for stage in ("scripted_impl", "scripted_verify")] == [1, 1]
+
+
+# ── where the agent worked ──
+
+
+@pytest.fixture(params=["clean_room: false", "outside git"])
+def in_place(request: pytest.FixtureRequest) -> tuple[Repo, dict[str, object]]:
+    """A project without a clean room, and what a packet says about that."""
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.commit("README.md")
+    if request.param == "outside git":
+        shutil.rmtree(os.path.join(repo.path, ".git"))
+        return repo, {}
+    return repo, {"clean_room": False}
+
+
+@pytest.mark.req("GAT-10")
+def test_without_a_clean_room_a_missing_program_is_no_failed_work_either(
+    bin_dir: str, in_place: tuple[Repo, dict[str, object]]
+) -> None:
+    repo, acceptance = in_place
+    task = packet(repo=repo, commands=[f"{TOOL} {WORK}"], **acceptance).start()
+    manifest = task.wait_for("interrupted", within_s=40)
+    assert "could not start before the work either" in manifest["status_reason"]
+    assert manifest["status_cause"] == "setup"
+    assert task.events("repair.planned") == []
+    artifact = task.read("outputs", "scripted_verify.artifact.md").decode()
+    assert "- before the work: exit code 127" in artifact
+    install(bin_dir, TOOL, 'grep -q good "$1"')
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed", within_s=40)
+    assert [len(calls(task, stage)) for stage in ("scripted_impl", "scripted_verify")] == [1, 1]
+
+
+def test_without_a_clean_room_what_the_work_made_unfindable_is_failed_work(
+    bin_dir: str, in_place: tuple[Repo, dict[str, object]]
+) -> None:
+    """The program is found through a file of the tree, which the agent broke."""
+    repo, acceptance = in_place
+    install(os.path.join(workspace(), "tools"), TOOL)
+    repo.write("env.sh", f"PATH={workspace()}/tools:$PATH\n")
+    if os.path.isdir(os.path.join(repo.path, ".git")):
+        repo.commit("env.sh")
+    mended = (
+        Scenario().write("env.sh", content=f"PATH={workspace()}/tools:$PATH\n").write(WORK, content="x\n")
+    )
+    broken = Scenario().write("env.sh", content="# nothing\n").write(WORK, content="good\n")
+    broken.resumed(mended.say(REPORTS["impl"]).result("ok"))
+    written = packet(broken, repo=repo, commands=[f". ./env.sh && {TOOL}"], **acceptance)
+    written.manifest["scope"]["allow"].append("env.sh")
+    written.put("manifest.yaml", json.dumps(written.manifest))
+    task = written.start()
+    task.wait_for("completed", within_s=40)
+    assert len(task.events("repair.planned")) == 1
+
+
+@pytest.mark.parametrize("command", [".venv/bin/tool", "./new.sh", "sh -c 'exit 127'"])
+def test_without_a_clean_room_every_file_of_the_project_is_the_agents_work(command: str) -> None:
+    """It may have to install what git ignores, and a program that is there may end as it likes."""
+    task = packet(commands=[command], clean_room=False).start()
+    task.wait_for("failed", within_s=60)
+    assert len(task.events("repair.planned")) == 2
+
+
+# ── another setup ──
+
+
+@pytest.mark.req("GAT-10")
+def test_another_setup_lets_the_same_work_be_judged_again() -> None:
+    task = packet(commands=[".venv/bin/check"]).start()
+    task.wait_for("interrupted", within_s=40)
+    task.stop()
+    setup = "mkdir -p .venv/bin && cp /bin/true .venv/bin/check"
+    done = task.ask("retry", "--set", f"acceptance.setup+={setup}")
+    assert done.returncode == 0, done.stderr
+    task.wait_for("completed", within_s=40)
+    (opened,) = task.events("run.opened")
+    assert opened["amended"] == [{"field": "acceptance.setup", "old": [], "new": [setup]}]
+    assert [len(calls(task, stage)) for stage in ("scripted_impl", "scripted_verify")] == [1, 1]
+    assert f"acceptance.setup: nothing → {setup}" in task.ask("show").stdout
+    artifact = task.read("outputs", "scripted_verify.artifact.md").decode()
+    assert f"## setup: $ {setup}" in artifact
+
+
+def test_a_file_in_the_inbox_changes_no_setup() -> None:
+    """Only a command of holdfast sends such a request, and its record says so."""
+    task = packet().start()
+    task.wait_for("interrupted", within_s=40)
+    task.stop()
+    mark = os.path.join(workspace(), "planted")
+    args = {"env": {"env": dict(os.environ)}, "set": [f"acceptance.setup=touch {mark}"]}
+    request = Request(id=ids.new_ulid(), verb="retry", args=args, by="agent", asker="", at=clock.iso_now())
+    atomic.write_json(Packet(task.packet).request(request.id), request.to_json(), durable=True)
+    task.start_runner()
+    eventually(
+        lambda: any(event["request"] == request.id for event in task.events("request.refused")),
+        20,
+        "the request is refused",
+        journal=task.packet,
+    )
+    assert task.events("run.opened") == []
+    assert not os.path.exists(mark)

@@ -70,6 +70,48 @@ def test_failed_acceptance_goes_back_to_the_session_of_the_implementation() -> N
     (planned,) = task.events("repair.planned")
     assert (planned["stage"], planned["failed_stage"], planned["number"]) == (IMPL, VERIFY, 1)
     assert task.manifest()["paid_calls"] == 5
+    # Someone who follows it reads why the implementation begins again.
+    refused = "refused the work (repair 1): `cat b.txt; grep -q good b.txt` failed with exit status 1: bad"
+    marks = [line for line in task.log().splitlines() if line.startswith("--- ")]
+    assert marks == [
+        f"--- attempt 1 ({IMPL}, fresh) ---",
+        f"--- attempt 2 ({VERIFY}, fresh) ---",
+        f"--- the gate of {VERIFY} {refused} ---",
+        f"--- attempt 3 ({IMPL}, resume) ---",
+        f"--- attempt 4 ({VERIFY}, fresh) ---",
+        "--- attempt 5 (scripted_review, fresh) ---",
+    ]
+    assert task.log().startswith(marks[0])
+
+
+def test_a_repair_that_crashes_is_announced_once() -> None:
+    counter = os.path.join(workspace(), "calls")
+    command = (
+        f"n=$(cat {counter} || echo 0); echo $((n + 1)) > {counter}; "
+        f"case $n in 0) echo bad > {WORK};; 1) kill -9 $PPID;; *) echo good > {WORK};; esac"
+    )
+    impl = Scenario(on_resume="restart").tool("sh", command=command).say(REPORTS["impl"]).result("ok")
+    task = packet({IMPL: impl}).run()
+    assert [call["mode"] for call in calls(task, IMPL)] == ["fresh", "resume", "resume"]
+    marks = [line for line in task.log().splitlines() if line.startswith("--- ")]
+    assert [mark.split()[1:4] for mark in marks] == [
+        ["the", "gate", "refused"],
+        ["attempt", "2", "(resume)"],
+        ["attempt", "2", "ended:"],
+        ["attempt", "3", "(resume)"],
+    ]
+
+
+def test_the_agent_is_told_how_the_output_began_and_how_it_ended() -> None:
+    """Test runners print their summary at the end."""
+    long = "seq -f 'line %g' 100; echo; echo '====== 1 failed in 3s ======'; grep -q good b.txt"
+    task = packet({IMPL: wrong_then("bad", "good"), VERIFY: None}, command=long).run()
+    told = prompts(task, IMPL)[1]
+    assert "failed with exit status 1: 1 failed in 3s\n" in told
+    assert "\nline 1\nline 2\n" in told
+    assert "\n[… 72 lines left out …]\n" in told
+    assert "\nline 83\n" in told
+    assert "\nline 100\n\n====== 1 failed in 3s ======\n" in told
 
 
 @pytest.mark.req("GAT-10")

@@ -9,7 +9,7 @@ it is no fault of the work.
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError
-from holdfast.gates import room_commands, script
+from holdfast.gates import cannot_start, room_commands, script
 from holdfast.gates.acceptance_commands import Acceptance, Command, Result, run
 from holdfast.gates.base import Case, Check, in_scope
 from holdfast.model.acceptance import CHECK
@@ -25,6 +25,8 @@ from holdfast.workspace.snapshots.trees import Trees
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.gates.base import Workspace
+    from holdfast.gates.cannot_start import Probe
+    from holdfast.workspace.base import Base
     from holdfast.workspace.clean_room import Room
     from holdfast.workspace.project_tree import ProjectTree
 
@@ -74,23 +76,19 @@ def commands_of(case: Case) -> tuple[Command, ...]:
 
 def _check_in_room(case: Case, workspace: Workspace, acceptance: Acceptance) -> Check:
     """Run the commands in a clean room; if they pass, also on the tree of the task's start."""
-    trees, base, project = workspace.trees, workspace.base, locate(case.project_dir)
+    base = workspace.base
     tree, _ = in_scope(case, workspace, since=base.base_tree)
-    with clean_room.entered(case.packet, trees, base, tree) as room:
-        result = _run_in_room(case, room, project, acceptance)
+    result = _run_on(case, base, tree, acceptance)
     earlier, remarks = Result(), tuple[str, ...]()
-    if (not result.reasons or result.unstarted) and tree != base.base_tree:
-        again = acceptance if not result.reasons else _only(acceptance, result.unstarted)
-        with clean_room.entered(case.packet, trees, base, base.base_tree) as room:
-            earlier = _run_in_room(case, room, project, again)
-        remarks = () if earlier.reasons or result.reasons else (PROVES_NOTHING,)
+    if not result.reasons and tree != base.base_tree:
+        earlier = _run_on(case, base, base.base_tree, acceptance)
+        remarks = () if earlier.reasons else (PROVES_NOTHING,)
+    elif result.unstarted and tree != base.base_tree:
+        earlier = _run_on(case, base, base.base_tree, _only(acceptance, result))
     elif result.unstarted:
         earlier = result  # nothing was changed
-    stuck = [reason for name, reason in result.unstarted if name in dict(earlier.unstarted)]
-    result = result.evolve(
-        reasons=tuple(f"{each} ({_EITHER})" if each in stuck else each for each in result.reasons)
-    )
-    entries = [_with_earlier(entry, status) for entry, status in _paired(result, earlier)]
+    result, is_stuck = _compared(result, earlier)
+    entries = _with_earlier(result, earlier)
     where = "a clean checkout of the tree with the changes in scope"
     entries += [f"{remark}\n" for remark in remarks]
     _write(case, acceptance, entries, where=where, passed=not result.reasons)
@@ -100,18 +98,22 @@ def _check_in_room(case: Case, workspace: Workspace, acceptance: Acceptance) -> 
         reasons=result.reasons or remarks,
         is_warning=bool(remarks),
         passed_before=bool(remarks),
-        cannot_start=bool(stuck),
+        cannot_start=is_stuck,
         evidence=result.evidence,
     )
 
 
-def _only(acceptance: Acceptance, unstarted: tuple[tuple[str, str], ...]) -> Acceptance:
-    """Only the commands that could not start, after the setup; only the setup, if it could not."""
-    names = dict(unstarted)
-    return acceptance.evolve(commands=tuple(each for each in acceptance.commands if each.text in names))
+def _run_on(case: Case, base: Base, tree: str, acceptance: Acceptance) -> Result:
+    """Run the commands on a tree, in a clean room."""
+    with clean_room.entered(case.packet, Trees.of(case.packet), base, tree) as room:
+        return _run_in_room(case, room, locate(case.project_dir), acceptance)
 
 
 def _run_in_room(case: Case, room: Room, project: ProjectTree, acceptance: Acceptance) -> Result:
+    def is_excused(text: str, probe: Probe) -> bool:
+        links, project_dir = acceptance.links.names, project.directory
+        return not cannot_start.misses_work(text, probe, links=links, project_dir=project_dir)
+
     setting, boxed = room_commands.of_room(room, project, acceptance.links), None
     if acceptance.sandbox is not None and any(command.is_proposed for command in acceptance.commands):
         boxed = room_commands.of_room_in_sandbox(
@@ -122,43 +124,70 @@ def _run_in_room(case: Case, room: Room, project: ProjectTree, acceptance: Accep
             spec=acceptance.sandbox,
             forbidden=acceptance.forbidden,
         )
-    return run(acceptance, setting, for_proposed=boxed, project_dir=project.directory)
+    return run(acceptance, setting, for_proposed=boxed, is_excused=is_excused)
 
 
-def _paired(result: Result, earlier: Result) -> list[tuple[str, str]]:
-    """Each section, and how the same command ended before the work."""
-    statuses = dict(earlier.statuses)
-    names = [name for name, _ in result.statuses]
-    return [(entry, statuses.get(name, "")) for entry, name in zip(result.entries, names, strict=True)]
+# ── before the work ──
 
 
-def _with_earlier(entry: str, status: str) -> str:
-    if not status:
-        return entry
-    head, _, rest = entry.partition("\n\n")
-    return f"{head}\n\n- before the work: {status}\n{rest}"
+def _only(acceptance: Acceptance, result: Result) -> Acceptance:
+    """Only the commands that could not start, after the setup; only the setup, if it could not."""
+    names = dict(result.unstarted)
+    return acceptance.evolve(commands=tuple(each for each in acceptance.commands if each.text in names))
+
+
+def _compared(result: Result, earlier: Result) -> tuple[Result, bool]:
+    """The result, with a remark on what could not start before the work either; and whether there is any."""
+    stuck = [reason for name, reason in result.unstarted if name in dict(earlier.unstarted)]
+    reasons = tuple(f"{each} ({_EITHER})" if each in stuck else each for each in result.reasons)
+    return result.evolve(reasons=reasons), bool(stuck)
+
+
+def _with_earlier(result: Result, earlier: Result) -> list[str]:
+    """Each section, with how the same command ended before the work."""
+    statuses, entries = dict(earlier.statuses), list[str]()
+    for entry, (name, _) in zip(result.entries, result.statuses, strict=True):
+        head, _, rest = entry.partition("\n\n")
+        status = statuses.get(name)
+        entries.append(f"{head}\n\n- before the work: {status}\n{rest}" if status else entry)
+    return entries
 
 
 # ── in place ──
 
 
 def _check_in_place(case: Case, acceptance: Acceptance, *, why: str) -> Check:
-    """Run the commands where the agent worked, because there can be no clean room."""
+    """Run the commands where the agent worked, because there can be no clean room. Those that cannot start
+    run in a room with the tree of the task's start."""
+
+    def is_excused(text: str, probe: Probe) -> bool:
+        return cannot_start.misses_program(text, probe, directory=case.directory)
+
     setting, boxed = room_commands.in_place(case.directory), None
     if acceptance.sandbox is not None:
         boxed = room_commands.in_sandbox(
             setting, case.packet.home, acceptance.sandbox, forbidden=acceptance.forbidden
         )
     tree_before = _tree(case)
-    result = run(acceptance, setting, for_proposed=boxed)
+    result = run(acceptance, setting, for_proposed=boxed, is_excused=is_excused)
     remarks = [f"{_IN_PLACE} ({why})", *_byproducts(case, tree_before)]
-    entries = [*result.entries, *(f"{remark}\n" for remark in remarks)]
+    earlier = Result()
+    if result.unstarted:
+        try:
+            base = bases.read(case.packet)
+            if base is not None and base.base_tree:
+                earlier = _run_on(case, base, base.base_tree, _only(acceptance, result))
+        except HoldfastError as error:  # in doubt it is failed work
+            remarks.append(f"the commands could not run on the tree of the task's start: {error}")
+    result, is_stuck = _compared(result, earlier)
+    entries = [*_with_earlier(result, earlier), *(f"{remark}\n" for remark in remarks)]
     _write(case, acceptance, entries, where=case.directory, passed=not result.reasons)
     return Check(
         name=CHECK,
         passed=not result.reasons,
         reasons=result.reasons or tuple(remarks),
         is_warning=not result.reasons,
+        cannot_start=is_stuck,
         evidence=result.evidence,
     )
 

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.gates.cannot_start import Excuse
     from holdfast.gates.command import CommandResult
     from holdfast.gates.room_commands import Links, Setting
     from holdfast.model.spec import SandboxSpec
@@ -60,16 +61,19 @@ class Result(Record):
 
 
 def run(
-    acceptance: Acceptance, setting: Setting, *, for_proposed: Setting | None = None, project_dir: str = ""
+    acceptance: Acceptance,
+    setting: Setting,
+    *,
+    for_proposed: Setting | None = None,
+    is_excused: Excuse | None = None,
 ) -> Result:
     """Run the setup, and all commands if it succeeds. Those that an agent proposed may have a setting of
-    their own. In the room of the project `project_dir`, note those that could not start."""
+    their own. Those that could not start are noted, if `is_excused` says so."""
 
     def cannot(text: str, done: CommandResult, chosen: Setting) -> bool:
-        if not project_dir or done.exit_code not in cannot_start.STATUSES:
+        if is_excused is None or done.exit_code not in cannot_start.STATUSES:
             return False
-        probe, links = cannot_start.probe_in(chosen), acceptance.links.names
-        return not cannot_start.misses_work(text, probe, links=links, project_dir=project_dir)
+        return is_excused(text, cannot_start.probe_in(chosen))
 
     reasons: list[str] = []
     unstarted: list[tuple[str, str]] = []

@@ -3,6 +3,9 @@
 A shell ends with 127 if it does not find a program, and with 126 if it cannot execute one. That is no fault
 of the agent if the command could not start before the work either, and if what is missing is not a file that
 the agent has to write. What a shell prints decides nothing: the work may print the same.
+
+In a clean room, the work is the tree that the agent hands over. Where the agent worked, it is every file of
+the project: the agent may have to install what git ignores.
 """
 
 from __future__ import annotations
@@ -18,17 +21,20 @@ if TYPE_CHECKING:
 
     from holdfast.gates.room_commands import Setting
 
-    #: Runs a line of shell in the room, with its argument as `$1`: whether it succeeded.
+    #: Runs a line of shell where the command ran, with its argument as `$1`: whether it succeeded.
     Probe = Callable[[str, str], bool]
+    #: Whether what a command misses is no part of the work.
+    Excuse = Callable[[str, Probe], bool]
 
 #: Exit statuses of a shell: not executable, not found.
 STATUSES = (126, 127)
 _PROBE_S = 10.0
 _REDIRECTIONS = "<>"
+_FIND = 'command -v -- "$1"'
 
 
 def probe_in(setting: Setting) -> Probe:
-    """Ask the shell in a room, where the project's paths lead to the room's files."""
+    """Ask the shell there. In a room, the project's paths lead to the room's files."""
 
     def probe(line: str, argument: str) -> bool:
         argv = [*setting.before, script.shell_path(), "-c", line, "-", argument]
@@ -56,9 +62,23 @@ def misses_work(command: str, probe: Probe, *, links: tuple[str, ...], project_d
     if any("/" in each and is_missing(each, "-x") for each in programs):
         return True
     # A name without a slash is looked up in PATH: the tree has no part in that.
-    if any("/" not in each and not probe('command -v -- "$1"', each) for each in programs):
+    if any("/" not in each and not probe(_FIND, each) for each in programs):
         return False
     return any(is_missing(each, "-e") for words in simple for each in _files(words))
+
+
+def misses_program(command: str, probe: Probe, *, directory: str) -> bool:
+    """Whether a command that ran where the agent worked names a program that is not on this machine, and no
+    program of the project in `directory` that is missing. In doubt it does not.
+    """
+    try:
+        programs = [words[0] for words in _simple(command)]
+    except ValueError:
+        return False
+    paths = [each for each in programs if "/" in each and not probe('test -x "$1"', each)]
+    if any(_is_in_project(each, directory) for each in paths):
+        return False
+    return bool(paths) or any("/" not in each and not probe(_FIND, each) for each in programs)
 
 
 def _simple(command: str) -> list[list[str]]:

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from holdfast.gates.room_commands import Setting
 
 
-#: How many lines of a failing command's output are shown, and how much of each.
-_LINES, _LINE_CHARS = 20, 300
+#: How many lines of a failing command's output are shown, and how much of each. The last ones say how it
+#: ended: most test runners print their failures there.
+_FIRST_LINES, _LAST_LINES, _LINE_CHARS = 10, 20, 300
+#: What test runners draw around a line: `===== 1 failed =====`.
+_RULE = re.compile(r"^([=_*#~-])\1{2,}\s*|\s*([=_*#~-])\2{2,}$")
 
 
 class CommandResult(Record):
@@ -31,7 +34,7 @@ class CommandResult(Record):
     status: str = ""
     #: Null if it timed out.
     exit_code: int | None = None
-    #: The command and the first lines of its output.
+    #: The command, and the first and last lines of its output.
     evidence: str = ""
 
 
@@ -76,15 +79,17 @@ def shortened(command: str) -> str:
 
 
 def _evidence(command: str, output: str) -> str:
-    """The command, and the first lines of its output."""
+    """The command, and the first and last lines of its output."""
     lines = [line[:_LINE_CHARS] for line in output.rstrip("\n").split("\n")]
-    more = [f"[… {len(lines) - _LINES} more lines …]"] if len(lines) > _LINES else []
-    return "\n".join([f"$ {shortened(command)}", *lines[:_LINES], *more])
+    left_out = len(lines) - _FIRST_LINES - _LAST_LINES
+    if left_out > 0:
+        lines[_FIRST_LINES:-_LAST_LINES] = [f"[… {left_out} lines left out …]"]
+    return "\n".join([f"$ {shortened(command)}", *lines])
 
 
 def _last_line(output: str) -> str:
-    lines = [line for line in output.splitlines() if line.strip()]
-    return f": {lines[-1].strip()[:200]}" if lines else ""
+    lines = [text for line in output.splitlines() if (text := _RULE.sub("", line.strip()))]
+    return f": {lines[-1][:200]}" if lines else ""
 
 
 def _plain(output: bytes) -> str:

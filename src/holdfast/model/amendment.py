@@ -1,7 +1,8 @@
 """What a person may change of an ended task before it goes on (`retry --set`). Pure.
 
-Not the commands that holdfast runs: a request is a file, and a file must not make holdfast run a command.
-Not the goal, the agents or the stages either: that is another task.
+The setup of the acceptance is the only command among it. A request is a file, and a file must not make
+holdfast run a command: the runner refuses a retry that no command of holdfast has sent. Not the acceptance
+commands, the goal, the agents or the stages: that is another task.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _OF_PIPELINES = {
     "budgets.paid_call_budget": "pipeline.paid_call_budget",
     "scope.allow": "pipeline.scope_allow",
     "scope.deny": "pipeline.scope_deny",
+    "acceptance.setup": "pipeline.acceptance_setup",
     "acceptance.criteria": "pipeline.acceptance_criteria",
     "acceptance.timeout_sec": "pipeline.acceptance_timeout_s",
     "acceptance.clean_room": "pipeline.acceptance_clean",

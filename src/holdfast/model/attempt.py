@@ -26,6 +26,8 @@ class Attempt(Execution):
         self.ordinal = opened.attempt
         #: Number and end of the stage's attempt before, if that failed.
         self.failed_before: tuple[int, ev.AttemptEnded] | None = None
+        #: The repair that begins with it.
+        self.repair: ev.RepairPlanned | None = None
         #: What people answered since the attempt before.
         self.answered: tuple[Answer, ...] = ()
         #: Whether the decision on its end has been journalled.

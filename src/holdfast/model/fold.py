@@ -285,6 +285,9 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     before = stage_state.attempt
     if before is not None and before.ended is not None and not before.has_succeeded:
         attempt.failed_before = before.ordinal, before.ended
+    repair = stage_state.repair
+    if repair is not None and (before is None or before.number <= repair.after):
+        attempt.repair = repair
     stage_state.attempt = attempt
     stage_state.needs_fresh_session = False
     # A program may choose the id of a new session itself; the id of the old session does not apply to it.

@@ -19,6 +19,9 @@ _CONTROL = re.compile(
     r"|[\x00-\x08\x0a-\x1f\x7f-\x9f]"
 )
 
+#: How many reasons of a gate a separator shows.
+_REASONS = 3
+
 
 def plain(line: str) -> str:
     """A line without control characters except tabs. The raw logs keep them."""
@@ -26,8 +29,8 @@ def plain(line: str) -> str:
 
 
 def separators(execution: Execution, *, has_stages: bool) -> list[str]:
-    """The separator lines before the output of an attempt or chore: how the attempt before it failed, or
-    what people were asked and answered since, and what it is."""
+    """The separator lines before the output of an attempt or chore: how the attempt before it failed, why
+    its work was refused, or what people were asked and answered since, and what it is."""
     if not isinstance(execution, Attempt):
         return [f"--- holdfast step ({execution.stage}, {execution.kind}) ---"]
     stage = f"{execution.stage}, " if has_stages else ""
@@ -39,7 +42,15 @@ def separators(execution: Execution, *, has_stages: bool) -> list[str]:
         number, ended = execution.failed_before
         why = _one_line(f"{ended.outcome.replace('_', ' ')}: {ended.detail}").rstrip(": ")
         lines.append(f"--- attempt {number} ended: {why} ---")
+    if execution.repair is not None and not lines:
+        lines.append(_refusal(execution.repair, has_stages=has_stages))
     return [*lines, f"--- attempt {execution.ordinal} ({stage}{execution.mode}) ---"]
+
+
+def _refusal(repair: ev.RepairPlanned, *, has_stages: bool) -> str:
+    gate = f"the gate of {repair.failed_stage}" if has_stages else "the gate"
+    count = f" (repair {repair.number})" if repair.number else ""
+    return f"--- {gate} refused the work{count}: {_one_line('; '.join(repair.reasons[:_REASONS]))} ---"
 
 
 def _one_line(text: str) -> str:

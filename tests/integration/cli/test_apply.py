@@ -33,7 +33,10 @@ def test_work_in_a_worktree_comes_home(home: str) -> None:
     assert not os.path.exists(os.path.join(case.repo.path, "new"))
     done = holdfast("apply", "it")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"merged it into main of {case.repo.path}: 1 file\n"
+    assert done.stderr == (
+        f"merged it into main of {case.repo.path}: 1 file\n"
+        "  holdfast rm it   remove the task, its worktree and its branch\n"
+    )
     assert case.repo.read("new") == "text\n"
     assert case.repo.git("status", "--porcelain") == ""
 

@@ -74,3 +74,47 @@ def test_a_file_that_the_agent_could_write_is(room: Path, command: str) -> None:
 def test_an_absolute_path_in_the_project_is_a_path_of_the_project(room: Path) -> None:
     assert misses(room, f"{room}/new.sh")
     assert not misses(room, f"{room}/run.sh")
+
+
+def misses_program(room: Path, command: str) -> bool:
+    probe = cannot_start.probe_in(Setting(cwd=str(room), env=dict(os.environ)))
+    return cannot_start.misses_program(command, probe, directory=str(room))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "hf-none",
+        "hf-none tests/new.py",
+        "cd . && hf-none",
+        "/opt/hf-none/bin/x",
+        "sh -c 'hf-none a'",
+        "./run.sh && hf-none",
+    ],
+)
+def test_where_the_agent_worked_a_program_of_the_machine_is_not_its_work(room: Path, command: str) -> None:
+    assert misses_program(room, command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./new.sh",
+        "./plain.sh",
+        ".venv/bin/pytest tests",
+        "node_modules/.bin/jest",
+        "build/tool",
+        "hf-none; ./new.sh",
+        "./run.sh",
+        "sh -c 'exit 127'",
+        "git test",
+        "bash new.sh",
+        "an 'unfinished quote",
+    ],
+)
+def test_where_the_agent_worked_everything_else_is(room: Path, command: str) -> None:
+    assert not misses_program(room, command)
+
+
+def test_an_absolute_path_where_the_agent_worked_is_its_work(room: Path) -> None:
+    assert not misses_program(room, f"{room}/.venv/bin/pytest")

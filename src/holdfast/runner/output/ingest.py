@@ -76,8 +76,10 @@ class Ingest:
         #: Lines in output.log that separate two attempts, written with the first batch: an attempt whose
         #: position is above 0 has them already.
         self._separators: list[str] = []
-        if execution.number > 1 and not (stdout or stderr):
-            lines = readable.separators(execution, has_stages=len(ledger.task.spec.stages) > 1)
+        #: The first output of a plain run needs none: it has no stages.
+        self._has_stages = len(ledger.task.spec.stages) > 1
+        if (execution.number > 1 or self._has_stages) and not (stdout or stderr):
+            lines = readable.separators(execution, has_stages=self._has_stages)
             self._separators = [ledger.redact(line) for line in lines]
         self._stdout = RawLog(directory.stdout, stdout)
         self._stderr = RawLog(directory.stderr, stderr)
@@ -269,7 +271,7 @@ class Ingest:
         self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
     def _show(self, lines: list[str]) -> int:
-        if self._position.shown_bytes:
+        if self._position.shown_bytes or self._has_stages:
             lines = [*self._separators, *lines]
         self._separators = []
         return self._position.show(lines)

@@ -48,7 +48,8 @@ COMMAND = Command(
             dest="set",
             kind="many",
             metavar="FIELD=VALUE",
-            help="Change a limit or the scope, as in manifest.yaml; += and -= change a list (repeatable).",
+            help="Change a limit, the scope or acceptance.setup, as in manifest.yaml; += and -= change a "
+            "list (repeatable).",
         ),
         ENV_FILE.evolve(help="Read the task's environment file from here, as it is now."),
         targets.GOING_NO_WAIT,
