@@ -148,6 +148,8 @@ def _ring(bell: str, message: bytes = b"!") -> bool:
         os.write(descriptor, message)
     except BlockingIOError:
         pass  # the pipe is full of rings, so the listener will wake up
+    except BrokenPipeError:
+        return False  # the listener left just now
     finally:
         os.close(descriptor)
     return True

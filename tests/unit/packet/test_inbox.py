@@ -31,6 +31,21 @@ def test_what_was_dropped_is_read_in_its_order(packet: Packet) -> None:
     assert os.stat(packet.request(dropped[0].id)).st_mode & 0o777 == 0o600
 
 
+def test_a_listener_that_leaves_while_it_is_rung_does_not_listen(
+    packet: Packet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = os.open(packet.bell, os.O_RDONLY | os.O_NONBLOCK)
+    looked_at = os.fstat
+
+    def leave(descriptor: int) -> os.stat_result:
+        os.close(listener)
+        monkeypatch.undo()
+        return looked_at(descriptor)
+
+    monkeypatch.setattr(os, "fstat", leave)  # between opening the bell and writing to it
+    assert inbox.ring(packet) is False
+
+
 @pytest.mark.req("PKT-21")
 def test_only_plain_files_with_a_name_are_requests(packet: Packet) -> None:
     os.mkfifo(os.path.join(packet.inbox, "a.json"))
