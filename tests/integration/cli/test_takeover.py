@@ -136,7 +136,7 @@ def test_what_a_takeover_uses_is_unknown_and_every_figure_says_so() -> None:
     assert "at least 1.2k tokens in, 300 out, cost at least $0.50" in shown, shown
     assert "at least $0.50 of $9.00" in shown
     (row,) = (line for line in holdfast("ls").stdout.splitlines() if task.id in line)
-    assert "at least 1.5k" in row
+    assert "≥1.5k" in row
     with open(task.path("outputs", "_summary.md"), encoding="utf-8") as file:
         assert "tokens: at least 1200 in, 300 out; cost: at least $0.50" in file.read()
     assert "at least 1.2k tokens in" in holdfast("metrics", task.id).stdout

@@ -80,8 +80,8 @@ class Interactive:
         return opening.resource_limits(self.ledger, self.opened, self.env)
 
     def release(self) -> None:
-        """Let the agent, and other tasks, go on."""
-        self._workspace.release()
+        """Let the agent go on. Other tasks write in the workspace once this one is at rest."""
+        self._workspace.close()
         self._session.release()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import CorruptFile, LockHeld, NotFound, StorageError
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import load
+from holdfast.packet import load, takeover
 from holdfast.runner.ledger import Ledger
 from holdfast.store.lock import Lock
 from holdfast.workspace import lock as workspace_lock
@@ -54,13 +54,15 @@ class WorkspaceLock:
         return self._lock is not None
 
     def _is_at_work(self, task_id: str) -> bool:
+        packet = self.ledger.packet.home.packet(task_id)
         try:
-            manifest = load.read_manifest(self.ledger.packet.home.packet(task_id))
+            manifest = load.read_manifest(packet)
         except (NotFound, CorruptFile):
             return False
         except StorageError:
             return True  # unknown: wait and check again
-        return manifest["status"] not in _AT_REST
+        # A person who has taken it over hands it back after the end of the program, which held the lock.
+        return manifest["status"] not in _AT_REST or takeover.is_held(packet, manifest)
 
     def close(self) -> None:
         """Unlock, but stay the recorded writer: the task's next runner takes the lock again."""

@@ -15,6 +15,8 @@ from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
+from holdfast.store import atomic
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import lock as workspace_lock
 from tests.support.journals import opened
@@ -56,3 +58,19 @@ def test_the_lock_is_not_taken_if_its_state_is_unknown(home: str, lock: Workspac
     os.unlink(manifest)
     os.mkdir(manifest)  # reading it fails, for root as well
     assert not lock.take()
+
+
+def test_it_is_left_to_a_task_that_a_person_has_not_handed_back(home: str, lock: WorkspaceLock) -> None:
+    """The program has ended, and with it the process that held the lock; the task is still interrupted."""
+    other = packet(home, "other")
+    attempt = other.attempt("001-takeover")
+    os.makedirs(attempt.path)
+    manifest = load.read_manifest(other)
+    taken_over = {"attempt": "001-takeover", "by": "ada", "ended": None}
+    atomic.write_json(
+        other.manifest, {**manifest, "status": "interrupted", "takeover": taken_over}, durable=False
+    )
+    held = locks.acquire(attempt.lock, role="takeover")
+    assert not lock.take()
+    held.release()
+    assert lock.take()
