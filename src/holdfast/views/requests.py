@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ANSWER_S = 2.0
 _RESTART_S = 0.3
 #: How much of a command an error shows.
-_SHOWN_CHARS = 200
+_SHOWN_CHARS = 2000
 
 
 class Sent:
@@ -283,7 +283,12 @@ def _not_admitted(packet: Packet, verb: str) -> NotPossible:
     """It is no task of ours, or no longer the one that a person knows: an agent may have changed what it
     runs while it had no runner."""
     spec = load.fold(packet).spec
-    runs = f"the command {shlex.join(spec.command)[:_SHOWN_CHARS]}" if spec.command else spec.agent
+    allowed = sorted({stage.permissions for stage in spec.stages if stage.permissions})
+    runs = f"{spec.agent} (permissions {', '.join(allowed) or 'none'})"
+    if spec.command:
+        command = shlex.join(spec.command)
+        rest = f" … ({len(command)} characters)" if len(command) > _SHOWN_CHARS else ""
+        runs = f"the command {command[:_SHOWN_CHARS]}{rest}"
     return NotPossible(
         f"cannot {verb} {packet.task_id}: no command of this home has created it as it is now; "
         f"it would run {runs} in {spec.project_dir}",
