@@ -6,7 +6,7 @@ import os
 import signal
 
 from holdfast import clock, paths
-from holdfast.errors import DiskFull, HoldfastError, NotFound, Unanswered
+from holdfast.errors import DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
 from holdfast.model.status import DOWN_COMMAND, ENDS, PARKED, Cause, Status
 from holdfast.packet import load
 from holdfast.store import atomic, audit, lock_holders, process
@@ -156,7 +156,7 @@ def _await(requested: list[Posted], within_s: float) -> int:
         for posted in list(left):
             packet = posted.packet
             try:
-                status = _final_status(packet) if posted.is_answered() else None
+                status = _final_status(packet) if _is_answered(posted) else None
             except NotFound:
                 status = Status.KILLED  # it was removed meanwhile
             except HoldfastError as error:
@@ -179,6 +179,16 @@ def _await(requested: list[Posted], within_s: float) -> int:
         task_id = posted.packet.task_id
         out.talk(f"still interrupting {task_id}; 'holdfast wait {task_id}' waits for it")
     return Unanswered.exit_status if left else exit_status
+
+
+def _is_answered(posted: Posted) -> bool:
+    """Whether its runner has answered. A task that ended before it was asked needs no interrupt."""
+    try:
+        return posted.is_answered()
+    except RequestRefused:
+        if not load.fold(posted.packet).has_ended:
+            raise
+        return True
 
 
 def _names(requested: list[Posted]) -> str:
