@@ -59,7 +59,7 @@ def test_nothing_is_suggested_that_an_archived_task_refuses() -> None:
     assert "holdfast retry" not in holdfast("show", "bad").stdout
     report = holdfast("report").stdout
     assert "retry bad" not in report
-    assert "holdfast logs bad -n 40" in report
+    assert "  bad  failed" in report
 
 
 def test_where_all_is_put_away_ls_says_where() -> None:
