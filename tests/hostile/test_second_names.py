@@ -39,8 +39,10 @@ def test_modes_of_a_file_with_a_second_name_stay(home: str, precious: str) -> No
 def test_a_log_is_not_written_through_a_second_name(home: str, precious: str) -> None:
     """The runner is killed, so that the next one opens the log again."""
     going = os.path.join(workspace(), "going")
+    log_of_it = "$HOLDFAST_PACKET/output.log"
     script = (
-        f"ln -f {precious} $HOLDFAST_PACKET/output.log; until test -e {going}; do sleep 0.1; done; echo evil"
+        f"echo begun; until test -s {log_of_it}; do sleep 0.1; done; ln -f {precious} {log_of_it}; "
+        f"until test -e {going}; do sleep 0.1; done; echo evil"
     )
     task = Task.shell(script)
     log = task.path("output.log")
