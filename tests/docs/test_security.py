@@ -12,7 +12,9 @@ from holdfast.views.cli import verbs
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 #: Options that sound as if they gave up protection, but only change what is shown or awaited.
 HARMLESS = {"--no-wait", "--no-tmux", "--no-inhibit"}
-SOUNDS_LIKE_BYPASS = re.compile(r"--(adopt|no-.*|.*force.*|yolo|.*trust.*|yes|allow-.*|.*unsafe.*|.*insecure.*)")
+SOUNDS_LIKE_BYPASS = re.compile(
+    r"--(adopt|no-.*|.*force.*|yolo|.*trust.*|yes|allow-.*|.*unsafe.*|.*insecure.*)"
+)
 
 
 def page() -> str:
