@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from datetime import UTC, datetime
@@ -126,7 +127,13 @@ def test_stop(rig: Rig) -> None:
 
 def test_budget(rig: Rig) -> None:
     """A model whose turns never end."""
-    server = rig.serve(lambda _: shell("echo once more", text="Again."))
+    turns = itertools.count(1)
+
+    def next_turn(_: object) -> Turn:
+        # Never the same: Gemini ends by itself, with success, when it sees a loop.
+        return shell(f"echo turn {(number := next(turns))}", text=f"Again, {number}.")
+
+    server = rig.serve(next_turn)
     task = rig.start(server, ASKED, "--max-turns", "3")
     manifest = task.wait_for("interrupted", within_s=STEP_S)
     assert "turns" in manifest["interrupt"]["reason"]
