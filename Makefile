@@ -30,14 +30,14 @@ help:  ## Show this list
 
 setup: $(STAMP) tools  ## Make .venv with everything for development
 
-# holdfast and its web view, which the demo ends with, without the development tools.
+# holdfast with top and serve, without the development tools.
 $(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11; hint: make PYTHON=python3.12 setup" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 		|| { rm -rf $(VENV); echo "error: no venv module; hint: apt-get install python3-venv" >&2; exit 1; }
 	@echo "setting up $(VENV)"
-	@$(BIN)/pip install --quiet --editable '.[web]'
+	@$(BIN)/pip install --quiet --editable '.[tui,web]'
 	@touch $@
 
 $(STAMP): pyproject.toml $(CORE)

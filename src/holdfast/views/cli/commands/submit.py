@@ -48,7 +48,7 @@ COMMAND = Command(
             flags=("--every",),
             dest="every",
             metavar="WHEN",
-            help="Again and again: day@02:00, monday@09:00 (local time) or 6h. --id names the schedule.",
+            help="Again and again: day@02:00, monday@09:00 (local time) or 6h (at least 60s). --id names it.",
         ),
         Option(
             flags=("--not-before",),
