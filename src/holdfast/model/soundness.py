@@ -16,7 +16,13 @@ _NONE = type(None)
 #: Fields that lists and loops use, with their types. Those not listed may be anything.
 _REQUIRED = {"agent": _TEXT}
 #: Fields that older manifests may lack, but that are never null.
-_NEVER_NULL: dict[str, tuple[type, ...]] = {"project_dir": _TEXT, "run": _NUMBER}
+_NEVER_NULL: dict[str, tuple[type, ...]] = {
+    "project_dir": _TEXT,
+    "run": _NUMBER,
+    "attempt": _NUMBER,
+    "retry_count": _NUMBER,
+    "total_retries": _NUMBER,
+}
 _OPTIONAL: dict[str, tuple[type, ...]] = {
     "task_name": _TEXT,
     "goal": _TEXT,
@@ -25,9 +31,6 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "model": _TEXT,
     "stage": _TEXT,
     "session_id": _TEXT,
-    "attempt": _NUMBER,
-    "retry_count": _NUMBER,
-    "total_retries": _NUMBER,
     "active_s": _NUMBER,
     "pid": _NUMBER,
     "exit_code": _NUMBER,
