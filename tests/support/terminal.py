@@ -67,6 +67,18 @@ class Terminal:
             os.close(self._fd)
         return self.status
 
+    def detach(self) -> int:
+        """Leave tmux with its key; returns the exit status."""
+        # tmux may lose a key while it queries the terminal.
+        for _ in range(19):
+            self.press("\x02d")
+            try:
+                return self.finish(within_s=1.5)
+            except AssertionError:
+                continue
+        self.press("\x02d")
+        return self.finish()
+
     def poll(self, within_s: float) -> bool:
         """Read what comes within this time. Returns whether it still runs."""
         return self.status is None and self._read(time.monotonic() + within_s)

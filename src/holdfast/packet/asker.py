@@ -45,7 +45,7 @@ class Asker(Record):
 
 def find() -> Asker:
     """A person, or the agent that runs this process."""
-    around = _packets_around()
+    around = agents_above(os.getppid())
     if not around:
         return Asker(kind="person", by=audit.whoami())
     packet, *others = around
@@ -107,6 +107,21 @@ def parent_of(asker: Asker, tasks: str) -> str | None:
     return None
 
 
+def agents_above(pid: int) -> list[str]:
+    """The packets of the attempts to which a process belongs, the innermost first."""
+    found: list[str] = []
+    for _ in range(_DEEPEST if process.HAS_PROC else 0):
+        if pid <= 1:
+            break
+        for path in process.open_files(pid):
+            if path.endswith(("/lock", "/runner.lock")) and is_our_lock(path):
+                folder = os.path.dirname(path)
+                is_runner = path.endswith("/runner.lock")
+                found.append(folder if is_runner else os.path.dirname(os.path.dirname(folder)))
+        pid = process.parent(pid)
+    return list(dict.fromkeys(found))
+
+
 def _lineage(own: Packet) -> list[Packet]:
     """A task, the task whose agent started it, and so on."""
     lineage, seen = [own], {own.task_id}
@@ -126,19 +141,3 @@ def _is_same(one: str, other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return False
-
-
-def _packets_around() -> list[str]:
-    """The packets of the attempts above this process, the innermost first."""
-    found: list[str] = []
-    pid = os.getppid() if process.HAS_PROC else 0
-    for _ in range(_DEEPEST):
-        if pid <= 1:
-            break
-        for path in process.open_files(pid):
-            if path.endswith(("/lock", "/runner.lock")) and is_our_lock(path):
-                folder = os.path.dirname(path)
-                is_runner = path.endswith("/runner.lock")
-                found.append(folder if is_runner else os.path.dirname(os.path.dirname(folder)))
-        pid = process.parent(pid)
-    return list(dict.fromkeys(found))

@@ -10,12 +10,15 @@ A failing tmux command raises TmuxError with its name: a failure must not look l
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import subprocess
 
 from holdfast import program_search
 from holdfast.errors import NotPossible
+from holdfast.packet import asker
 from holdfast.spawn import ATTEMPT_VARIABLES
-from holdfast.store import atomic
+from holdfast.store import atomic, process
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 from holdfast.views import programs
@@ -56,6 +59,10 @@ def version() -> tuple[int, int] | None:
     return (int(numbers[0]), int(numbers[1])) if is_release else None
 
 
+class NotOurs(TmuxError):
+    """An agent runs the server at our socket. It could make any tmux client run a command."""
+
+
 class Server:
     """The tmux server of one home."""
 
@@ -73,8 +80,11 @@ class Server:
         return f"holdfast-{task_id.replace('.', '_')}-{sha256(task_id.encode())[:4]}"
 
     def sessions(self) -> list[str]:
-        """Names of all sessions; empty if no server is running."""
-        done = self._command("list-sessions", "-F", "#{session_name}")
+        """Names of all sessions of ours; empty if no server of ours is running."""
+        try:
+            done = self._command("list-sessions", "-F", "#{session_name}")
+        except NotOurs:
+            return []
         if done.returncode and _is_no_server(done.stderr):
             return []
         return _checked(done, "list-sessions").split()
@@ -105,6 +115,7 @@ class Server:
 
     def attach(self, task_id: str) -> None:
         """Show the window in this terminal until it closes or the user detaches."""
+        self._check_server()
         done = subprocess.run(self.attach_argv(task_id), env=_environment(), cwd=self._cwd, check=False)
         if done.returncode and self.has(task_id):
             raise TmuxError(f"tmux attach-session failed with status {done.returncode}")
@@ -116,7 +127,10 @@ class Server:
 
     def close(self, task_id: str) -> None:
         """Close the task's window, if any. The task keeps running."""
-        done = self._command("kill-session", "-t", f"={self.session_name(task_id)}")
+        try:
+            done = self._command("kill-session", "-t", f"={self.session_name(task_id)}")
+        except NotOurs:
+            return
         if done.returncode and not _is_no_session(done.stderr):
             _checked(done, "kill-session")
 
@@ -124,15 +138,50 @@ class Server:
         """Close all windows and remove the socket. Tasks are not affected."""
         if not os.path.lexists(self.home.tmux_socket):
             return
-        done = self._command("kill-server")
-        if done.returncode and not _is_no_server(done.stderr):
-            _checked(done, "kill-server")
+        try:
+            done = self._command("kill-server")
+        except NotOurs:
+            pass  # it ends with its agent
+        else:
+            if done.returncode and not _is_no_server(done.stderr):
+                _checked(done, "kill-server")
         atomic.forget(self.home.tmux_socket)
+
+    def _check_server(self) -> None:
+        """Raises NotOurs if an agent runs the server. (Who takes over the socket later is not seen.)"""
+        if not process.HAS_PROC or not os.path.lexists(self.home.tmux_socket):
+            return
+        pid = self._server_pid()
+        if pid is None:
+            return
+        # Without its process, nobody knows who listens.
+        agents = asker.agents_above(pid) if process.start_time(pid) is not None else ["unknown"]
+        if agents:
+            raise NotOurs(
+                f"the tmux server at {self.home.tmux_socket} (pid {pid}) is not ours: "
+                f"it runs in the agent of {os.path.basename(agents[0])}"
+            )
+
+    def _server_pid(self) -> int | None:
+        """The process that listens at the socket, as the kernel knows it; None if nothing does."""
+        home = os.open(self.home.path, os.O_PATH | os.O_DIRECTORY)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.settimeout(_TIMEOUT_S)
+                # Through the descriptor, the path is short enough for a socket.
+                client.connect(f"/proc/self/fd/{home}/{os.path.basename(self.home.tmux_socket)}")
+                credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except OSError:
+            return None
+        finally:
+            os.close(home)
+        return struct.unpack("3i", credentials)[0]
 
     def _argv(self) -> list[str]:
         return [_require(), "-S", self.socket, "-f", os.devnull]
 
     def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        self._check_server()
         return _run([*self._argv(), *words], words[0], cwd=self._cwd)
 
 

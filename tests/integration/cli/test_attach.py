@@ -164,18 +164,6 @@ def read_line(view: subprocess.Popen[str]) -> str:
     return view.stdout.readline().rstrip("\n")
 
 
-def detached(terminal: Terminal) -> int:
-    """Detach with the key and return the exit status. tmux may lose a key while it queries the terminal."""
-    for _ in range(19):
-        terminal.press("\x02d")
-        try:
-            return terminal.finish(within_s=1.5)
-        except AssertionError:
-            continue
-    terminal.press("\x02d")
-    return terminal.finish()
-
-
 @pytest.mark.req("RES-8", "OUT-11")
 class TestTmux:
     def test_run_opens_the_window_and_the_pane_can_be_captured(self, tmux: Server) -> None:
@@ -299,7 +287,7 @@ class TestTmux:
             assert os.stat(server.home.tmux_socket).st_mode & 0o077 == 0
             view = Terminal("attach", task.id)
             view.read_until("first words")
-            assert detached(view) == 0
+            assert view.detach() == 0
             assert holdfast("down", "--now").returncode == 0
             assert not os.path.lexists(server.home.tmux_socket)
             assert server.sessions() == []
@@ -339,7 +327,7 @@ class TestTmux:
         terminal = Terminal("attach", task.id)
         terminal.read_until("first words")
         assert tmux.has(task.id)
-        assert detached(terminal) == 0
+        assert terminal.detach() == 0
         assert f"holdfast attach {task.id}" in terminal.text
         assert tmux.has(task.id)
         assert task.status() == "running"
