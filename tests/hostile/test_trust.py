@@ -585,6 +585,14 @@ def test_no_character_hides_a_line() -> None:
     assert "\\u202e" in shown
 
 
+def test_a_pipeline_is_shown_as_it_is_written() -> None:
+    repo = project()
+    stages = "[codex_impl, {parallel: [gemini_review, codex_review], timeout_sec: 900}]"
+    profile = "version: 1\npipeline: impl\nprofiles:\n  quick:\n    stages: "
+    repo.write(".holdfast/pipelines/impl.yaml", f"{profile}{stages}\n")
+    assert stages in " ".join(trust(repo).replace('"', "").split())
+
+
 def test_nested_projects_are_trusted_one_by_one() -> None:
     repo = project(config=f"pre_work = ['touch {proof()}']\n")
     trust(repo)

@@ -87,9 +87,10 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "input_tokens": _total(task["api_usage"]["input_tokens"] for task in chosen),
             "output_tokens": _total(task["api_usage"]["output_tokens"] for task in chosen),
             "cost_usd": round(sum(costs), 6) if costs else None,
-            #: Tasks that ran and have an unknown cost; the sum does not include them.
+            #: Tasks with paid calls of unknown cost; the sum does not include them. Commands have none.
             "cost_unknown_of": sum(
-                task["api_usage"]["cost_usd"] is None and task["attempts"] > 0 for task in chosen
+                usage["cost_usd"] is None and usage["paid_calls"] > 0
+                for usage in (task["api_usage"] for task in chosen)
             ),
             #: Calls with unknown cost, also of tasks whose cost is known in part.
             "unpriced_calls": sum(task["api_usage"].get("unpriced_calls") or 0 for task in chosen),

@@ -87,7 +87,7 @@ def test_an_ended_task_shows_why_and_what_to_do() -> None:
     assert re.fullmatch(r"1  001-command_run  failed after \d+\.\ds: exit status 7", shown["attempts"][1])
     assert re.search(r"\(took \d+\.\ds\)", shown["ended"][0])
     assert "holdfast retry it" in shown["next"][1]
-    assert shown["usage"] == ["tokens unknown, cost unknown, 0 messages, 0 tool calls"]
+    assert shown["usage"] == ["no paid calls, 0 messages, 0 tool calls"]
 
 
 def test_an_interrupted_task_shows_the_question_and_how_to_answer() -> None:

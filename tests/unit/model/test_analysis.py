@@ -86,6 +86,7 @@ def task(**given) -> dict:
         "started_at": "2026-01-31T12:00:00.000Z",
         "finished_at": "2026-01-31T12:30:00.000Z",
         "usage": {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.5},
+        "paid_calls": 1,
         **given,
     }
     return metrics.of_task(manifest, analyse(LINES))
@@ -101,6 +102,8 @@ def test_rates_and_averages_of_a_home() -> None:
         task(status="failed", finished_at="2026-01-31T12:10:00.000Z", usage={}),
         {**task(status="running", finished_at=None), "interrupts": 0},
     ]
+    plain = task(usage={}, paid_calls=0)
+    assert metrics.of_home([plain], NOW)["api_usage"]["cost_unknown_of"] == 0
     home = metrics.of_home(tasks, NOW)
     assert (home["tasks"], home["ended"], home["completed"]) == (3, 2, 1)
     assert home["success_rate"] == 0.5

@@ -17,7 +17,7 @@ from holdfast.model.record import Record
 from holdfast.model.roles import ROLES, split, stage_names
 from holdfast.pipeline.define import yaml_file
 from holdfast.pipeline.define.catalog import Agent, Catalog, Group, Profile
-from holdfast.pipeline.define.catalog_file import FileReader, Leaf
+from holdfast.pipeline.define.catalog_file import Batch, FileReader, Leaf
 from holdfast.pipeline.define.intents import OPTIONS
 from holdfast.pipeline.define.problem import (
     Problem,
@@ -127,6 +127,12 @@ def _options(leaf: Leaf) -> dict[str, object] | None:
 
 
 def _plain(value: object) -> object:
+    """A value as it is written in a file."""
+    if isinstance(value, Batch):
+        if not value.is_parallel:
+            return value.stages[0]
+        group = {"parallel": value.stages}
+        return group if value.timeout_s is None else {**group, "timeout_sec": value.timeout_s}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return value.to_json() if isinstance(value, Record) else value

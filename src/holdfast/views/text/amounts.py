@@ -67,11 +67,16 @@ def dollars(usd: float | None, *, is_partial: bool) -> str:
     return f"at least ${usd:.2f}" if is_partial else f"${usd:.2f}"
 
 
-def usage(reported: dict[str, Any] | None) -> str:
-    """`12.3k tokens in, 950 out, cost $1.20`. What no agent reported is unknown, not zero."""
+def usage(reported: dict[str, Any] | None, *, paid_calls: int | None = None) -> str:
+    """`12.3k tokens in, 950 out, cost $1.20`. What no agent reported is unknown, not zero.
+
+    With `paid_calls`, a task that had none, such as a plain command, says so.
+    """
     reported = reported or {}
     count_in, count_out = reported.get("input_tokens") or 0, reported.get("output_tokens") or 0
     is_known = bool(count_in or count_out)
+    if paid_calls == 0 and not is_known and not reported.get("cost_usd"):
+        return "no paid calls"
     known_tokens = f"{_at_least(reported)}{short(count_in)} tokens in, {short(count_out)} out"
     count = known_tokens if is_known else "tokens unknown"
     # A sum over many tasks is not their cost if some reported nothing, or not everything.

@@ -49,7 +49,7 @@ def head(detail: Detail, now: float) -> list[Line]:
         str(manifest.get("agent") or "-"),
         f"stage {manifest['stage']}" if manifest.get("stage") else "",
         columns.elapsed(describe.elapsed_s(manifest, now)),
-        amounts.usage(manifest.get("usage")),
+        amounts.usage(manifest.get("usage"), paid_calls=manifest.get("paid_calls")),
     ]
     lines: list[Line] = [("  ".join(part for part in parts if part), styles.STATES.get(state, styles.PLAIN))]
     question = detail.question.question if detail.question is not None else ""

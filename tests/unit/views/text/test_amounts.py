@@ -32,6 +32,9 @@ def test_numbers_are_short(count: int, shown: str) -> None:
 
 def test_an_unreported_amount_is_unknown() -> None:
     assert amounts.usage(None) == "tokens unknown, cost unknown"
+    assert amounts.usage(None, paid_calls=1) == "tokens unknown, cost unknown"
+    assert amounts.usage({"cost_usd": 0.0}, paid_calls=0) == "no paid calls"
+    assert amounts.usage({"cost_usd": 0.5}, paid_calls=0) == "tokens unknown, cost $0.50"
     assert amounts.usage({"input_tokens": 0, "output_tokens": 0, "cost_usd": None}) == amounts.usage({})
     told = {"input_tokens": 12_300, "output_tokens": 5, "cost_usd": 1.2}
     assert amounts.usage(told) == "12.3k tokens in, 5 out, cost $1.20"

@@ -88,7 +88,7 @@ def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
             "messages",
             f"{task['messages']}" + (f", {amounts.plural(task['turns'], 'turn')}" if task["turns"] else ""),
         ),
-        ("usage", amounts.usage(task["api_usage"])),
+        ("usage", amounts.usage(task["api_usage"], paid_calls=task["api_usage"]["paid_calls"])),
         ("tools", _tools(task["tool_usage"])),
     ]
 

@@ -326,7 +326,7 @@ def _budget(task: Detail) -> list[tuple[str, str]]:
 def _usage(manifest: dict[str, Any]) -> str:
     heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
     parts = [
-        amounts.usage(manifest.get("usage")),
+        amounts.usage(manifest.get("usage"), paid_calls=manifest.get("paid_calls")),
         amounts.plural(heartbeat.get("message_count") or 0, "message"),
         amounts.plural(heartbeat.get("tool_calls") or 0, "tool call"),
     ]
