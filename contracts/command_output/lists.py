@@ -270,9 +270,13 @@ _DIGEST = of_fields(
         },
         "gone": {**TEXTS, "description": "tasks that were removed or archived"},
         "left_out": {**COUNT, "description": "changes that did not fit; the next digest has them"},
+        "held": {
+            **of_fields({"count": COUNT, "tasks": {**TEXTS, "description": "the first three"}}),
+            "description": "queued tasks that start only after 'queue retry'",
+        },
         "note": TEXT,
     },
-    optional=("note",),
+    optional=("note", "held"),
 )
 
 #: Name → schema and description.

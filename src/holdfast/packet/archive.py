@@ -1,4 +1,4 @@
-"""Archive ended packets: rename them to `archive/<id>`, where they stay readable.
+"""Archive ended packets: rename them to `archive/<id>`, where they stay readable; and bring them back.
 
 Files of a live task are removed first: the captured environment (usually already gone), the bell, pids and
 locks. Journal, logs and results stay, with their modes.
@@ -62,6 +62,31 @@ def archive(packet: Packet) -> Packet:
         lock.release()
     index.forget(home, packet.task_id)
     audit.append(home, {"operation": "task.archived", "task_id": packet.task_id, "by": audit.whoami()})
+    return target
+
+
+def restore(packet: Packet) -> Packet:
+    """Bring an archived packet back to `tasks/`.
+
+    Raises NotPossible, without changing anything, if only its summary is left or `tasks/` has its id.
+    """
+    home = packet.home
+    target = home.packet(packet.task_id)
+    if is_stripped(packet):
+        raise NotPossible(
+            f"cannot restore {packet.task_id}: 'prune --keep-summaries' left only its summary",
+            hint=f"see {packet.path}",
+        )
+    if os.path.lexists(target.path):
+        raise NotPossible(f"there is another task {packet.task_id}", hint=f"see {target.path}")
+    try:
+        os.rename(packet.path, target.path)
+        atomic.sync_directory(home.tasks)
+        atomic.sync_directory(home.archive)
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot restore {packet.task_id}")
+    index.refresh(home)
+    audit.append(home, {"operation": "task.restored", "task_id": packet.task_id, "by": audit.whoami()})
     return target
 
 

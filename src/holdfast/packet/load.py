@@ -44,7 +44,9 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
         raise NotFound(f"no task {text!r} in {home.path}", hint=_suggestion(home, text))
     if not archived:
         raise NotFound(
-            f"{in_archive} is archived", hint=f"you can still read it: 'holdfast show {in_archive}'"
+            f"{in_archive} is archived",
+            hint=f"'holdfast show {in_archive}' still reads it, 'holdfast archive --restore {in_archive}' "
+            "brings it back",
         )
     return home.archived(in_archive)
 

@@ -1,4 +1,4 @@
-"""Dependents of a task that is about to be removed.
+"""Dependents of a task that is about to be removed or archived.
 
 If the task was completed, that is noted in their packets. Otherwise a queue that is rebuilt from the packets
 would take the task for lost.
@@ -23,13 +23,17 @@ class Dependents:
         self._home = home
         self._of: dict[str, list[str]] | None = None
 
+    def of(self, task_id: str) -> list[str]:
+        """The tasks that wait for a task, or are held because of its end."""
+        if self._of is None:
+            self._of = self._look()
+        return self._of.get(task_id, [])
+
     def note_removal(self, task_id: str) -> None:
         """Call before a packet is removed. Raises StorageError."""
         if sync.status_of(self._home, task_id) != Status.COMPLETED:
             return
-        if self._of is None:
-            self._of = self._look()
-        for waiter in self._of.get(task_id, ()):
+        for waiter in self.of(task_id):
             packet = self._home.packet(waiter)
             if os.path.isdir(packet.path):
                 done = sorted({*sync.completed_before(packet), task_id})

@@ -229,3 +229,53 @@ def test_json_says_where_its_files_are_now(home: str) -> None:
     shown = json.loads(holdfast("show", "it", "--json").stdout)
     assert shown["tmpdir"] == os.path.join(home, "archive", "it")
     assert os.path.isdir(shown["tmpdir"])
+
+
+def test_a_restored_task_can_be_retried(home: str) -> None:
+    Task.shell(
+        "[ -e ../once ] && echo again || { touch ../once; exit 1; }", "--id", "it", "--max-retries", "0"
+    )
+    task = Task(os.path.join(home, "tasks", "it"))
+    task.wait_for("failed")
+    assert holdfast("archive", "it").returncode == 0
+    done = holdfast("retry", "it")
+    assert done.returncode == 3
+    assert "holdfast archive --restore it" in done.stderr
+
+    done = holdfast("archive", "--restore", "it")
+    assert done.returncode == 0, done.stderr
+    assert (ids("--all"), ids("--archived")) == (["it"], [])
+    assert holdfast("retry", "it").returncode == 0
+    task.wait_for("completed")
+    with open(os.path.join(home, "audit.jsonl"), encoding="utf-8") as file:
+        assert '"task.restored"' in file.read()
+
+
+def test_what_cannot_be_restored_is_named(home: str) -> None:
+    ended("there")
+    for task_id in ("taken", "short"):
+        ended(task_id)
+        assert holdfast("archive", task_id).returncode == 0
+    ended("taken")
+    assert holdfast("prune", "--archived", "--keep-summaries", "--yes", "--older-than", "0s").returncode == 0
+    done = holdfast("archive", "--restore", "there", "taken", "short", "nothing")
+    assert done.returncode == 3
+    assert "there is not archived" in done.stderr
+    assert "left only its summary" in done.stderr
+    assert "no task 'nothing'" in done.stderr
+    done = holdfast("archive", "nothing", "neither")
+    assert "nothing" in done.stderr
+    assert "neither" in done.stderr
+    assert holdfast("archive", "--restore").returncode == 2
+    assert holdfast("archive", "--restore", "short", "--all-ended").returncode == 2
+
+
+def test_a_failed_task_that_others_need_is_not_archived() -> None:
+    Task.shell("exit 1", "--id", "first", "--max-retries", "0").wait_for("failed")
+    assert holdfast("submit", "--id", "second", "--after", "first", "--", "true").returncode == 0
+    for words in (("first",), ("--all-ended",)):
+        done = holdfast("archive", *words)
+        assert done.returncode == 3
+        assert "cannot archive first: second needs it to be completed" in done.stderr
+        assert "holdfast queue retry second" in done.stderr
+    assert holdfast("queue", "retry", "second").returncode == 0

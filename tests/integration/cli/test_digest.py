@@ -60,9 +60,16 @@ def test_a_held_task_is_not_just_queued(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("HOLDFAST_KEEPER")
     loops.submit("--id", "bad", "--", "false")
     loops.submit("--id", "next", "--after", "bad", "--", "true")
+    assert "held" not in digest()
     loops.up()
     loops.task("bad").wait_for("failed")
+    cursor = digest()["cursor"]
     eventually(lambda: loops.queue()["next"]["state"] == "held")
+    # No change of the task: whatever the cursor, it is told.
+    assert digest("--since", cursor)["held"] == {"count": 1, "tasks": ["next"]}
+    assert digest("bad")["counts"] == {"failed": 1}
+    assert "held" not in digest("bad")
+    assert "1 failed, 1 queued (1 held: next)" in holdfast("digest", "--since", cursor).stdout
     (task,) = [each for each in digest()["tasks"] if each["id"] == "next"]
     assert (task["state"], task["needs"], task["waits"]) == ("queued", "retry", "held: bad failed")
     assert "next queued: held: bad failed" in holdfast("digest").stdout

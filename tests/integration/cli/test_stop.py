@@ -89,8 +89,9 @@ def test_several_tasks_are_stopped_together_and_one_mistake_costs_only_itself() 
     tasks = [Task.shell(STUBBORN, "--id", name, "--stop-pause", "1s") for name in ("one", "two")]
     for task in tasks:
         task.agent_pid()
-    done = holdfast("stop", "one", "nobody", "two")
+    done = holdfast("stop", "one", "nobody", "two", "nothing")
     assert (done.returncode, "no task 'nobody'" in done.stderr) == (3, True)
+    assert "no task 'nothing'" in done.stderr
     assert {"stopped one", "stopped two"} <= set(done.stderr.splitlines())
     assert [task.status() for task in tasks] == ["killed", "killed"]
 

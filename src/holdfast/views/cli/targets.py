@@ -120,7 +120,8 @@ def _named(home: Home, names: list[str], *, archived: bool) -> Chosen:
         except HoldfastError as error:
             if len(names) == 1:
                 raise
-            status = status or out.complain(error)
+            out.complain(error)
+            status = status or error.exit_status
         else:
             packets[packet.task_id] = packet
     return Chosen(packets=tuple(packets.values()), status=status)

@@ -31,6 +31,8 @@ SCHEMA = "holdfast.digest/1"
 MAX_BYTES = 4096
 #: Ended tasks in a full digest.
 RECENT = 20
+#: Most ids of held tasks. They are in every digest, so there is room for few.
+_HELD = 3
 #: In place of the id of an index: there was no task yet.
 _NONE = "none"
 #: Most bytes that the last task told adds to a cursor.
@@ -53,7 +55,7 @@ def gather(
 ) -> dict[str, Any]:
     """The digest since a cursor, or a full one; of the tasks with these ids and labels."""
     if not os.path.isdir(home.tasks):
-        return _fitted([], {}, index=_NONE, newest=0, since=since, is_known=since == f"{_NONE}.0")
+        return _fitted([], {}, [], index=_NONE, newest=0, since=since, is_known=since == f"{_NONE}.0")
     index = Index(home)
     try:
         live, counts = index.overview()
@@ -67,7 +69,8 @@ def gather(
         ended = index.ended(None if is_for_some else RECENT) if is_for_some or is_full else []
         changes = _full(index, [*live, *ended], told) if is_full else index.changed_since(start or 0)
         if is_for_some:
-            counts = _counts([row for row in [*live, *ended] if _is_asked(row, only, wanted)])
+            live = [row for row in live if _is_asked(row, only, wanted)]
+            counts = _counts([*live, *(row for row in ended if _is_asked(row, only, wanted))])
             changes = [
                 each
                 for each in changes
@@ -79,12 +82,14 @@ def gather(
                 counts[row["status"]] = counts.get(row["status"], 0) + 1
     finally:
         index.close()
-    QueuePlaces(home).arrange([row for _, _, row in changes if row is not None])
+    queued = [row for row in live if row["status"] == Status.QUEUED]
+    QueuePlaces(home).arrange([*queued, *(row for _, _, row in changes if row is not None)])
+    held = [row["task_id"] for row in queued if describe.is_held(row)]
     if told is not None and start is not None:
         newest = start
     is_known = start is not None
     return _fitted(
-        changes, counts, index=name, newest=newest, since=since, is_known=is_known, is_full=is_full
+        changes, counts, held, index=name, newest=newest, since=since, is_known=is_known, is_full=is_full
     )
 
 
@@ -138,6 +143,7 @@ def _counts(rows: list[dict[str, Any]]) -> dict[str, int]:
 def _fitted(
     changes: list[Change],
     counts: dict[str, int],
+    held: list[str],
     *,
     index: str,
     newest: int,
@@ -155,6 +161,9 @@ def _fitted(
         "gone": [],
         "left_out": len(changes),
     }
+    if held:
+        # The queue holds a task without a change of the task, so no cursor knows when.
+        digest["held"] = {"count": len(held), "tasks": held[:_HELD]}
     if since is not None and not is_known:
         digest["note"] = "unknown cursor: this is a full digest"
     room = MAX_BYTES - _size(digest) - 1 - (_TOLD_BYTES if is_full else 0)

@@ -1,11 +1,14 @@
-"""holdfast archive: move ended tasks to the archive."""
+"""holdfast archive: move ended tasks to the archive, or back."""
 
 from __future__ import annotations
 
 from holdfast import clock, paths
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, NotPossible, UsageError
+from holdfast.model.status import Status
 from holdfast.packet import load
-from holdfast.packet.archive import archive
+from holdfast.packet.archive import archive, restore
+from holdfast.queue import sync
+from holdfast.queue.dependents import Dependents
 from holdfast.store.layout import Home, Packet
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Command, Option
@@ -21,14 +24,15 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="archive",
-    summary="Archive ended tasks.",
+    summary="Archive ended tasks, or restore them.",
     description="Moves their packets to archive/ in the home. 'show', 'logs', 'events' and 'metrics' still "
-    "read them; 'ls --archived' lists them; 'rm' and 'prune' remove them. Tasks that have not ended, or "
-    "whose worktree has unmerged work, are not archived.",
+    "read them; 'ls --archived' lists them; 'rm' and 'prune' remove them. Tasks that have not ended, whose "
+    "worktree has unmerged work, or that failed while other tasks wait for them, are not archived.",
     examples=(
         "holdfast archive 20260131-fix",
         "holdfast archive --all-ended --older-than 7d",
         "holdfast archive --all-ended --notes",
+        "holdfast archive --restore 20260131-fix",
     ),
     arguments=(Argument(dest="task", metavar="[TASK…]", required=False, many=True, completes="ended-task"),),
     options=(
@@ -41,6 +45,7 @@ COMMAND = Command(
             flags=("--notes",), dest="notes", kind="flag",
             help="Save each summary in docs/sessions/ of its project.",
         ),
+        Option(flags=("--restore",), dest="restore", kind="flag", help="Bring archived tasks back."),
     ),
 )  # fmt: skip
 
@@ -48,20 +53,25 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Archive each task; a failure does not stop the others."""
     home = Home(paths.home())
+    if values["restore"]:
+        return _restore(home, values)
     if bool(values["task"]) == values["all_ended"]:
         raise UsageError(
             "give either tasks or --all-ended", hint="'holdfast ls --state completed' lists completed tasks"
         )
     older_s = option_values.duration(values["older_than"], "--older-than")
     status, count = 0, 0
+    dependents = Dependents(home)
     packets = retention.ended(home) if values["all_ended"] else _find(home, values["task"])
     for packet in packets:
         if isinstance(packet, HoldfastError):
-            status = status or out.complain(packet)
+            out.complain(packet)
+            status = status or packet.exit_status
             continue
         if older_s is not None and clock.now() - retention.ended_at(packet) <= older_s:
             continue
         try:
+            _check_dependents(packet, dependents.of(packet.task_id))
             check_merged(packet)
             page = _write_notes(packet, make=values["notes"])
             target = archive(packet)
@@ -77,11 +87,43 @@ def run(values: dict[str, Any]) -> int:
     return status
 
 
-def _find(home: Home, texts: list[str]) -> list[Packet | HoldfastError]:
+def _restore(home: Home, values: dict[str, Any]) -> int:
+    """Bring each task back; a failure does not stop the others."""
+    for other in ("all_ended", "older_than", "notes"):
+        option_values.only_one(values, "restore", other)
+    if not values["task"]:
+        raise UsageError("--restore needs a task", hint="'holdfast ls --archived' lists archived tasks")
+    status = 0
+    for packet in _find(home, values["task"], archived=True):
+        try:
+            if isinstance(packet, HoldfastError):
+                raise packet
+            if packet.path != home.archived(packet.task_id).path:
+                raise NotPossible(f"{packet.task_id} is not archived")
+            out.talk(f"restored {packet.task_id} to {restore(packet).path}")
+        except HoldfastError as error:
+            out.complain(error)
+            status = status or error.exit_status
+    return status
+
+
+def _check_dependents(packet: Packet, waiting: list[str]) -> None:
+    """Raises NotPossible if other tasks need this one to be completed: an archived task cannot be retried."""
+    if waiting and sync.status_of(packet.home, packet.task_id) != Status.COMPLETED:
+        one = waiting[0]
+        more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        raise NotPossible(
+            f"cannot archive {packet.task_id}: {one}{more} needs it to be completed",
+            hint=f"'holdfast retry {packet.task_id}' runs it again; 'holdfast queue retry {one}' lets {one} "
+            f"run without it; 'holdfast stop {one}' ends {one}",
+        )
+
+
+def _find(home: Home, texts: list[str], *, archived: bool = False) -> list[Packet | HoldfastError]:
     packets: list[Packet | HoldfastError] = []
     for text in texts:
         try:
-            packets.append(load.find(home, text))
+            packets.append(load.find(home, text, archived=archived))
         except HoldfastError as error:
             packets.append(error)
     return packets

@@ -85,7 +85,8 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             if error is None:
                 removed.append(item)
             else:  # continue with the others
-                status = status or out.complain(error)
+                out.complain(error)
+                status = status or error.exit_status
     if values["json"]:
         out.data(as_json(removed, queue.paused()))
     else:
