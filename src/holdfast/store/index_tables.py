@@ -140,9 +140,10 @@ def put(
 
 
 def _next_seq(connection: sqlite3.Connection) -> int:
-    seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0]) + 1
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
-    return seq
+    # Writing comes first: it begins the transaction. Two writers that read first would get the same number,
+    # and whoever knows one of the two changes would never be told of the other.
+    connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
 
 def delete(connection: sqlite3.Connection, task_id: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from holdfast.model import events as ev
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import ENDS, Status
 from holdfast.packet.create import create
-from holdfast.store import atomic
+from holdfast.store import atomic, index_tables
 from holdfast.store import index as index_module
 from holdfast.store.index import Index
 from holdfast.store.index_rows import read_row
@@ -186,3 +188,30 @@ def changes_of(home: Home) -> list[tuple[object, ...]]:
         return connection.execute("SELECT stamp FROM brief WHERE task_id = 't0'").fetchall()
     finally:
         connection.close()
+
+
+def test_no_two_changes_have_the_same_number(tmp_path: Path) -> None:
+    """Many runners write at once. A reader who knows one of two changes with one number misses the other."""
+    home = Home(str(tmp_path))
+    index_tables.connect(home.index).close()
+    rows, writers = 40, 6
+    start = threading.Barrier(writers)
+
+    def write(writer: int) -> None:
+        connection = index_tables.connect(home.index)
+        connection.execute("PRAGMA busy_timeout = 20000")
+        start.wait(20)
+        for number in range(rows):
+            row = {"task_id": f"{writer}-{number}", "status": "completed", "agent": "x"}
+            index_tables.put(connection, row, inode=0)
+            connection.commit()
+        connection.close()
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    with contextlib.closing(sqlite3.connect(home.index)) as connection:
+        numbers = [number for (number,) in connection.execute("SELECT seq FROM tasks ORDER BY seq")]
+    assert numbers == list(range(1, rows * writers + 1))
