@@ -55,13 +55,14 @@ def test_it_pushes_and_waits_until_the_checks_pass(project: Repo, remote: Repo) 
     gh = Gh()
     gh.answer(PENDING)
     task = written(project).start(env=gh.env)
-    task.wait_for("waiting", within_s=40.0)
-    assert (
-        "waits for the checks of https://forge.example/o/n/pull/1: test" in task.manifest()["status_reason"]
-    )
-    shown = holdfast("show", "it").stdout
-    assert "pending: https://forge.example/o/n/pull/1" in shown
-    assert "wakes" in shown
+    reason = "waits for the checks of https://forge.example/o/n/pull/1: test"
+    eventually(lambda: reason in (task.manifest()["status_reason"] or ""), within_s=60.0)
+
+    def is_shown() -> bool:  # while it looks at the checks, it does not wait
+        shown = holdfast("show", "it").stdout
+        return "pending: https://forge.example/o/n/pull/1" in shown and "wakes" in shown
+
+    eventually(is_shown, within_s=30.0)
     assert remote.git("show", "holdfast/it:b.txt") == "x\n"
     gh.answer(PASSED)
     task.wait_for("completed", within_s=40.0)
