@@ -20,6 +20,7 @@ from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 
 
@@ -238,3 +239,15 @@ def test_a_task_that_waits_for_its_workspace_says_so_and_for_whom() -> None:
         rest = running.communicate(timeout=40)[1]
     assert running.returncode == 0, rest
     assert "waits" not in fields(holdfast("show", "second").stdout)
+
+
+def test_a_long_answer_stays_below_its_question() -> None:
+    task = Task.shell('[ -e once ] || { touch once; echo why? > "$INTERRUPT_FILE"; sleep 60; }', "--id", "it")
+    task.wait_for("interrupted")
+    assert holdfast("resume", "it", "-m", "because " * 20).returncode == 0
+    task.wait_for("completed")
+    terminal = Terminal("show", "it")
+    assert terminal.finish() == 0
+    rows = [line.rstrip() for line in terminal.text.splitlines()]
+    first = rows.index("answered  why?")
+    assert [row[:19] for row in rows[first + 1 : first + 3]] == ["            because"] * 2

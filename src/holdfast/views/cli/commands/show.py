@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: Width of the column with names.
 _AT = 10
-#: Further indentation of a wrapped line, in sections of several rows.
-_HANGING: dict[str, int] = {"attempts": 4, "repairs": 2, "next": 2}
+#: Further indentation of a wrapped line, where it is not that of its first line.
+_HANGING: dict[str, int] = {"attempts": 4, "repairs": 2, "next": 2, "output": 0}
 
 COMMAND = Command(
     name="show",
@@ -76,7 +76,7 @@ def run(values: dict[str, Any]) -> int:
             fit_text.as_displayed(text),
             columns,
             first=f"{name:{_AT}}",
-            rest=" " * (_AT + _HANGING.get(section, 0)),
+            rest=" " * (_AT + _HANGING.get(section, _indent(text))),
             is_quoted=section == "output",
         )
         if name == "state":
@@ -85,6 +85,10 @@ def run(values: dict[str, Any]) -> int:
         for line in lines:
             print(line)
     return 0
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" "))
 
 
 def _print_summary(packet: Packet, manifest: dict[str, Any], values: dict[str, Any]) -> int:
