@@ -17,7 +17,7 @@ _PROJECT_MARKS = (".git", ".holdfast")
 
 #: Directories in which agents may write, as far as this process has met them.
 _untrusted: set[str] = set()
-#: What the notes in the home say (`store.projects`), by path. A note never changes.
+#: What the notes of projects say (`store.projects`), by path. A note never changes.
 _noted: dict[str, str] = {}
 _NOTES, _NAME_CHARS = "projects", 32
 _SYSTEM, _NOWHERE = "/usr/bin", "/nonexistent"
@@ -31,9 +31,12 @@ def distrust(directory: str) -> None:
 
 def search_path() -> str:
     """PATH without directories in which an agent may write: relative ones, those of the home, of the projects
-    of its tasks, of the project around the current directory and of others that this process has met, of
-    virtual environments and of node packages."""
-    roots = {*_untrusted, *_surroundings(), *_of_home()}
+    of tasks, of the project around the current directory and of others that this process has met, of virtual
+    environments and of node packages."""
+    return _path_without({*_untrusted, *_surroundings(), *_of_home(), *_of_user()})
+
+
+def _path_without(roots: set[str]) -> str:
     found = [
         entry
         for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -45,7 +48,20 @@ def search_path() -> str:
 
 def find(name: str) -> str | None:
     """The path of a program in `search_path`; None if it is not there."""
-    for folder in search_path().split(os.pathsep):
+    return _first(name, search_path())
+
+
+def find_of_user(name: str) -> str | None:
+    """The path of a program that the user has named and that may be in a project; None if it is only there.
+
+    What an agent can write must not hide the user's own: neither a note in the home nor a directory that a
+    notice names.
+    """
+    return find(name) or _first(name, _path_without(_of_user()))
+
+
+def _first(name: str, folders: str) -> str | None:
+    for folder in folders.split(os.pathsep):
         path = os.path.join(folder, name)
         if folder and os.access(path, os.X_OK) and os.path.isfile(path):
             return path
@@ -91,7 +107,21 @@ def _of_home() -> set[str]:
         home = paths.chosen_home()
     except HoldfastError:
         return set()
-    found, folder = {home}, os.path.join(home, _NOTES)
+    return _projects({home, *_notes_in(os.path.join(home, _NOTES))})
+
+
+def own_notes() -> str:
+    """The directory of notes that agents cannot remove. It is that of all homes."""
+    return os.path.join(paths.trust_dir(), _NOTES)
+
+
+def _of_user() -> set[str]:
+    """The projects of all tasks of the user."""
+    return _projects(_notes_in(own_notes()))
+
+
+def _notes_in(folder: str) -> set[str]:
+    found: set[str] = set()
     try:
         names = os.listdir(folder)
     except OSError:
@@ -103,7 +133,7 @@ def _of_home() -> set[str]:
             except OSError:
                 continue  # removed meanwhile
         found.add(_noted[path])
-    return _projects(found)
+    return found
 
 
 def _is_in(path: str, root: str) -> bool:

@@ -29,7 +29,7 @@ def run(argv: list[str], notice: dict[str, Any]) -> None:
     """Run a program until it exits. Raises CommandNotFound, and NotPossible with its last output."""
     # A program of the user is first searched where no agent writes: one in the project does not replace it.
     program_search.distrust(str(notice.get("project_dir") or ""))
-    path = program_search.find(argv[0]) if os.sep not in argv[0] else None
+    path = program_search.find_of_user(argv[0]) if os.sep not in argv[0] else None
     try:
         done = subprocess.run(
             [path or argv[0], *argv[1:]],
