@@ -33,7 +33,7 @@ def search_path() -> str:
     """PATH without directories in which an agent may write: relative ones, those of the home, of the projects
     of tasks, of the project around the current directory and of others that this process has met, of virtual
     environments and of node packages."""
-    return _path_without({*_untrusted, *_surroundings(), *_of_home(), *_of_user()})
+    return _path_without({*_untrusted, *_surroundings(), *projects_of_tasks()})
 
 
 def _path_without(roots: set[str]) -> str:
@@ -81,10 +81,20 @@ def roots_around(directory: str) -> set[str]:
     found = {here}
     above = here
     while above != "/":
-        if any(os.path.lexists(os.path.join(above, mark)) for mark in _PROJECT_MARKS):
+        if is_marked(above):
             found.add(above)
         above = os.path.dirname(above)
     return _projects(found)
+
+
+def is_marked(directory: str) -> bool:
+    """Whether it looks like the root of a project."""
+    return any(os.path.lexists(os.path.join(directory, mark)) for mark in _PROJECT_MARKS)
+
+
+def projects_of_tasks() -> set[str]:
+    """The home, and the projects in which agents have worked, by their real paths. An agent can remove the marks of one."""
+    return {*_of_home(), *_of_user()}
 
 
 def _projects(found: set[str]) -> set[str]:
