@@ -93,7 +93,8 @@ def is_marked(directory: str) -> bool:
 
 
 def projects_of_tasks() -> set[str]:
-    """The home, and the projects in which agents have worked, by their real paths. An agent can remove the marks of one."""
+    """The home, and the projects in which agents have worked, by their real paths. An agent can remove the
+    marks of one."""
     return {*_of_home(), *_of_user()}
 
 
