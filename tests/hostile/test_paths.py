@@ -257,7 +257,8 @@ def test_a_page_is_not_written_where_a_link_in_a_project_leads(
     else:
         os.symlink(target, os.path.join(repo.path, "page.html"))
     name = "out/page.html" if how == "folder" else "page.html"
-    for words in (("report", "--html", name), ("share", "it", "-o", name, "--force")):
+    new = ("new", f"{name}/it", "--agent", "scripted", "--intent", "review_only", "--goal", "x")
+    for words in (("report", "--html", name), ("share", "it", "-o", name, "--force"), new):
         done = holdfast(*words, cwd=repo.path)
         assert done.returncode == 3, done.stdout
         assert "leads out of" in done.stderr
