@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import sys
 
 import pytest
@@ -129,3 +130,26 @@ def test_an_end_that_an_agent_wrote_is_not_listed(home: str) -> None:
         assert [row["status"] for row in json.loads(holdfast("ls", "--json").stdout)] == ["running"]
     assert "completed" not in holdfast("show", "it").stdout
     holdfast("rm", "--force", "it")
+
+
+@pytest.mark.parametrize("row", ["ended", "live"])
+def test_a_forged_index_shows_no_success(home: str, row: str) -> None:
+    """An agent can write index.db, also together with the manifest."""
+    task = Task.start("--id", "it", "--", "false")
+    task.wait_for("failed")
+    assert " failed " in holdfast("ls").stdout
+    database = sqlite3.connect(os.path.join(home, "index.db"))
+    with database:
+        database.execute(
+            "UPDATE tasks SET status = 'completed', short = replace(short, '\"failed\"', '\"completed\"')"
+        )
+        if row == "live":
+            found = os.lstat(task.path("manifest.json"))
+            stamp = f"{found.st_mtime_ns}.{found.st_size}.{found.st_ino}"
+            database.execute("UPDATE tasks SET ended = 0, stamp = ?", (stamp,))
+            database.execute("INSERT INTO brief SELECT task_id, short, stamp FROM tasks")
+    database.close()
+    for words in (("ls",), ("ls", "--all", "--json"), ("digest",), ("status",), ("report",)):
+        shown = holdfast(*words)
+        assert shown.returncode == 0, shown.stderr
+        assert "completed" not in shown.stdout.replace("0 completed", ""), (words, shown.stdout)
