@@ -322,3 +322,28 @@ def test_options_of_up_are_those_that_it_has(home: str, monkeypatch: pytest.Monk
     assert (spec.slots, spec.archive_after_s, spec.budget_usd, spec.max_failures) == (3, None, None, 5)
     assert holdfast("down", "--now").returncode == 0
     assert sorted(os.listdir(os.path.join(home, "tasks"))) == ["one", "two"]
+
+
+def test_a_retry_is_not_repeated_by_a_copy_of_it(home: str) -> None:
+    """An agent knows its environment, and so the arguments of the retry that started it."""
+    root = os.path.dirname(home)
+    script = f"date >> {root}/ran; cp $HOLDFAST_PACKET/env.json {root}/seen; exit 1"
+    task = Task.shell(script, "--id", "it")
+    task.wait_for("failed")
+    assert task.ask("retry").returncode == 0
+    task.wait_for_event("run.opened")
+    assert holdfast("wait", "it", "--timeout", "40s").returncode == 1
+    with open(os.path.join(root, "seen"), encoding="utf-8") as file:
+        args = {"env": json.load(file)}
+    name = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
+    copy = {
+        "schema": "holdfast.request/1", "id": name, "verb": "retry", "args": args, "by": "you",
+        "asker": "person", "at": "2026-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    with open(task.path("inbox", f"{name}.json"), "w", encoding="utf-8") as file:
+        json.dump(copy, file)
+    task.start_runner()
+    eventually(lambda: os.listdir(task.path("inbox")) == [], 20, "a runner has answered it")
+    assert len(task.events("run.opened")) == 1
+    with open(os.path.join(root, "ran"), encoding="utf-8") as file:
+        assert len(file.readlines()) == 2
