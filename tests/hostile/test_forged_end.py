@@ -153,3 +153,24 @@ def test_a_forged_index_shows_no_success(home: str, row: str) -> None:
         shown = holdfast(*words)
         assert shown.returncode == 0, shown.stderr
         assert "completed" not in shown.stdout.replace("0 completed", ""), (words, shown.stdout)
+
+
+@pytest.mark.parametrize("name", ["--force", "\x1b]0;title\x07", "../it", "a b", "", 5, None])
+def test_a_forged_id_in_the_index_is_shown_to_nobody(home: str, name: object) -> None:
+    """`holdfast rm $(holdfast ls -q)` would take it for an option."""
+    Task.start("--id", "it", "--", "true").wait_for("completed")
+    assert holdfast("ls", "-q").stdout == "it\n"
+    database = sqlite3.connect(os.path.join(home, "index.db"))
+    with database:
+        (text,) = database.execute("SELECT short FROM tasks").fetchone()
+        row = json.dumps(json.loads(text) | {"task_id": name, "status": "failed"})
+        database.execute(
+            "INSERT INTO tasks SELECT 'forged', status, ended, newest_at, ?, inode, stamp, news, seq, look_at"
+            " FROM tasks",
+            (row,),
+        )
+    database.close()
+    for words in (("ls", "-q"), ("_complete", "show", "")):
+        shown = holdfast(*words)
+        assert shown.returncode == 0, shown.stderr
+        assert [line.split("\t")[0] for line in shown.stdout.splitlines()] == ["it"]

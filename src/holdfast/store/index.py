@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, files, quick_json
+from holdfast import clock, files, ids, quick_json
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.quick_sqlite import sqlite3
@@ -141,10 +141,12 @@ class Index:
 
     def _parsed(self, texts: Iterable[str]) -> list[dict[str, Any]]:
         """The rows with these texts. An agent can write the index: a success counts only if the journal has
-        it. Raises ValueError, TypeError."""
+        it, and an id is a word for scripts. Raises ValueError, TypeError."""
         # Parsed as one text: parsing ten thousand small ones takes twice as long.
         rows: list[Any] = quick_json.loads(f"[{','.join(texts)}]")
         try:
+            if not all(ids.is_safe_name(row["task_id"], 64) for row in rows):
+                raise ValueError("a row of no task")
             doubted = [
                 row["task_id"]
                 for row in rows
@@ -152,7 +154,7 @@ class Index:
                 and not has_ended_as(self.home, row["task_id"], Status.COMPLETED)
             ]
         except KeyError as error:
-            raise ValueError("a row without a status") from error
+            raise ValueError("a row without id or status") from error
         if not doubted:
             return rows
         found = {task_id: read_row(self.home, task_id) for task_id in doubted}
