@@ -160,6 +160,7 @@ def test_a_forged_id_in_the_index_is_shown_to_nobody(home: str, name: object) ->
     """`holdfast rm $(holdfast ls -q)` would take it for an option."""
     Task.start("--id", "it", "--", "true").wait_for("completed")
     assert holdfast("ls", "-q").stdout == "it\n"
+    cursor = holdfast("digest").stdout.split()[-1]
     database = sqlite3.connect(os.path.join(home, "index.db"))
     with database:
         (text,) = database.execute("SELECT short FROM tasks").fetchone()
@@ -169,7 +170,11 @@ def test_a_forged_id_in_the_index_is_shown_to_nobody(home: str, name: object) ->
             " FROM tasks",
             (row,),
         )
+        database.execute("INSERT INTO gone VALUES (?, 1000)", (f"{name}\x1b]0;title\x07",))
+        database.execute("UPDATE meta SET value = '1000' WHERE key = 'seq'")
     database.close()
+    told = holdfast("digest", "--since", cursor).stdout
+    assert "title" not in told
     for words in (("ls", "-q"), ("_complete", "show", "")):
         shown = holdfast(*words)
         assert shown.returncode == 0, shown.stderr

@@ -225,7 +225,7 @@ class Index:
             "UNION ALL SELECT seq, task_id, NULL FROM gone WHERE seq > ? ORDER BY seq",
             (seq, seq),
         )
-        known = [(at, task_id, text) for at, task_id, text in rows]
+        known = [(at, task_id, text) for at, task_id, text in rows if ids.is_safe_name(task_id, 64)]
         parsed = {row["task_id"]: row for row in self._parsed(text for _, _, text in known if text)}
         return [(at, task_id, parsed.get(task_id)) for at, task_id, _ in known]
 
