@@ -179,3 +179,34 @@ def test_a_forged_id_in_the_index_is_shown_to_nobody(home: str, name: object) ->
         shown = holdfast(*words)
         assert shown.returncode == 0, shown.stderr
         assert [line.split("\t")[0] for line in shown.stdout.splitlines()] == ["it"]
+
+
+def test_a_packet_that_an_agent_moved_to_the_archive(home: str) -> None:
+    """There, a packet may have no journal: `prune --keep-summaries` removes it."""
+    Task.start("--id", "it", "--", "false").wait_for("failed")
+    eventually(lambda: not locks.is_held(os.path.join(home, "tasks", "it", "runner.lock")))
+    moved = os.path.join(home, "archive", "it")
+    os.makedirs(os.path.dirname(moved))
+    os.rename(os.path.join(home, "tasks", "it"), moved)
+    os.unlink(os.path.join(moved, "events.jsonl"))
+    path = os.path.join(moved, "manifest.json")
+    with open(path, encoding="utf-8") as file:
+        shown = json.load(file) | {"status": "completed", "exit_code": 0}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(shown, file)
+    assert holdfast("wait", "it").returncode != 0
+    for words in (("show", "it"), ("ls", "--archived")):
+        assert "completed" not in holdfast(*words).stdout
+    assert sync.status_of(Home(home), "it") == UNREADABLE
+
+
+def test_a_task_of_which_only_the_summary_is_kept_has_ended(home: str) -> None:
+    for command in ("true", "false"):
+        Task.start("--id", command, "--", command).wait_for("completed" if command == "true" else "failed")
+        assert holdfast("archive", command).returncode == 0
+    done = holdfast("prune", "--archived", "--older-than", "0s", "--keep-summaries", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not os.path.exists(os.path.join(home, "archive", "true", "events.jsonl"))
+    assert holdfast("wait", "true").returncode == 0
+    assert holdfast("wait", "false").returncode == 1
+    assert sync.status_of(Home(home), "true") == "completed"
