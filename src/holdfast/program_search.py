@@ -33,10 +33,7 @@ def search_path() -> str:
     """PATH without directories in which an agent may write: relative ones, those of the home, of the projects
     of tasks, of the project around the current directory and of others that this process has met, of virtual
     environments and of node packages."""
-    return _path_without({*_untrusted, *_surroundings(), *projects_of_tasks()})
-
-
-def _path_without(roots: set[str]) -> str:
+    roots = {*_untrusted, *_surroundings(), *projects_of_tasks()}
     found = [
         entry
         for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -48,20 +45,7 @@ def _path_without(roots: set[str]) -> str:
 
 def find(name: str) -> str | None:
     """The path of a program in `search_path`; None if it is not there."""
-    return _first(name, search_path())
-
-
-def find_of_user(name: str) -> str | None:
-    """The path of a program that the user has named and that may be in a project; None if it is only there.
-
-    What an agent can write must not hide the user's own: neither a note in the home nor a directory that a
-    notice names.
-    """
-    return find(name) or _first(name, _path_without(_of_user()))
-
-
-def _first(name: str, folders: str) -> str | None:
-    for folder in folders.split(os.pathsep):
+    for folder in search_path().split(os.pathsep):
         path = os.path.join(folder, name)
         if folder and os.access(path, os.X_OK) and os.path.isfile(path):
             return path

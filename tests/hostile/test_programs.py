@@ -267,9 +267,9 @@ def test_a_program_does_not_start_in_the_project_to_tell_its_version(home: str) 
         assert set(file.read().split()) == {"/"}
 
 
-@pytest.mark.parametrize("way", ["notice", "note"])
-def test_no_file_of_an_agent_hides_the_users_own_notifier(home: str, way: str) -> None:
-    """A planted one would be found instead, in the rest of PATH."""
+@pytest.mark.parametrize("way", ["notice", "note", "task"])
+def test_a_planted_notifier_is_not_run_if_the_users_own_is_hidden(home: str, way: str) -> None:
+    """By what an agent can write, or by a task that it starts in the directory of the user's program."""
     planted = Planted(os.path.dirname(home), "tools")
     good = _installed(home, "tell-me")
     os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
@@ -280,6 +280,8 @@ def test_no_file_of_an_agent_hides_the_users_own_notifier(home: str, way: str) -
     if way == "note":
         with open(os.path.join(home, "projects", "0" * 32), "w", encoding="utf-8") as file:
             file.write(good)
+    if way == "task":
+        holdfast("run", "-q", "--project", good, "--", "/bin/true", cwd=planted.repo.path, env=env)
     notice = {
         "schema": "holdfast.notice/1", "id": ids.new_ulid(), "at": clock.iso_now(), "event": "completed",
         "task_id": "x", "text": "x", "project_dir": good if way == "notice" else planted.repo.path,
@@ -292,7 +294,8 @@ def test_no_file_of_an_agent_hides_the_users_own_notifier(home: str, way: str) -
     argv = [sys.executable, "-m", "holdfast.notify", path]
     subprocess.run(argv, env={**os.environ, **env}, cwd="/", capture_output=True, timeout=60, check=False)
     assert planted.ran == []
-    assert not os.path.exists(path), "it was delivered by the user's own"
+    with open(path, encoding="utf-8") as file:
+        assert "only in a directory of a project" in json.load(file)["error"]
 
 
 def test_an_agent_that_removes_the_notes_of_projects(home: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,8 +30,8 @@ def confirms(packet: Packet, status: str) -> bool | None:
     try:
         return ends_as(packet.journal, packet.seals, status)
     except OSError:
-        # A packet in the archive of which only the summary was kept has no seals either. If there are some, an
-        # agent has removed the journal.
+        # A packet in the archive of which only the summary was kept has no seals either. If there are some,
+        # an agent has removed the journal.
         is_archived = packet.path == packet.home.archived(packet.task_id).path
         return is_archived and not os.path.lexists(packet.seals)
 
