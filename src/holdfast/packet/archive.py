@@ -102,6 +102,9 @@ def _clear(packet: Packet) -> None:
 
 def strip(packet: Packet) -> None:
     """Reduce an archived packet to its summary, markers and manifests."""
+    # First: without a journal, seals mean that an agent has removed it.
+    if not os.path.islink(packet.home.seals):
+        atomic.forget(packet.seals)
     kept = (packet.manifest_yaml, packet.manifest, packet.done, packet.outputs)
     for path in _inside(packet.path):
         if path not in kept or os.path.islink(path):
