@@ -22,6 +22,7 @@ from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, patch, within
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import commits, submodules, unmerged, worktree
+from holdfast.workspace.worktrees.overwritten import refuse_overwriting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
         )
     refuse_unseen(packet, tree, head, scope)
     commits.make_ready_to_merge(main, branch)
-    _try_merge(tree, head, source)
+    refuse_overwriting(main, _try_merge(tree, head, source) or head)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     args = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
     try:
@@ -259,10 +260,10 @@ def _nothing(
     return NotPossible(f"{packet.task_id} has nothing new for {where}", hint="nothing to do")
 
 
-def _try_merge(tree: Worktree, head: str, source: str) -> None:
-    """Look for conflicts without changing a file.
+def _try_merge(tree: Worktree, head: str, source: str) -> str:
+    """Look for conflicts without changing a file. Returns the merged tree.
 
-    (git before 2.38 cannot; then the merge itself is aborted.)
+    (git before 2.38 cannot; then it is empty, and the merge itself is aborted.)
     """
     merged = git.merge_trees(partial(git.call, of=worktree.main_of(tree)), "HEAD", head)
     if merged.has_conflicts:
@@ -271,6 +272,7 @@ def _try_merge(tree: Worktree, head: str, source: str) -> None:
             tree.main,
             hint=f"'git merge {source}' in {tree.main} merges it by hand; nothing was changed",
         )
+    return merged.tree
 
 
 def _conflict(paths: Sequence[str], where: str, *, hint: str) -> NotPossible:
