@@ -149,6 +149,37 @@ def test_a_note_of_the_agent_is_not_what_is_judged(home: str) -> None:
     assert manifest["status"] == "failed"
 
 
+#: An agent that notes a tree for another task, again and again.
+NOTE = r"""
+import json, os, sys, time
+tree, packet = sys.argv[1:]
+place, ends = f"{packet}/state/workspace/judged.command_run.json", time.monotonic() + 60
+while time.monotonic() < ends:
+    try:
+        name = max(name for name in os.listdir(f"{packet}/attempts") if name.endswith("run"))
+        with open(place + ".new", "w") as file:
+            json.dump({"schema": "holdfast.judged/1", "attempt": int(name[:3]), "tree": tree}, file)
+        os.rename(place + ".new", place)
+    except (OSError, ValueError):
+        pass
+    time.sleep(0.005)
+"""
+
+
+def test_a_note_of_a_living_agent_of_another_task_is_not_what_is_judged(home: str) -> None:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write("f", "good\n")
+    repo.commit()
+    tree = repo.git("rev-parse", "HEAD^{tree}").strip()
+    other = Task.start("--", sys.executable, "-c", NOTE, tree, os.path.join(home, "tasks", "it"))
+    task = Task.shell(
+        "echo evil > f", "--id", "it", "--worktree", "--accept", "grep good f", project=repo.path
+    )
+    manifest = task.wait_for("completed", "failed", "interrupted", "dead", within_s=60)
+    assert manifest["status"] == "failed"
+    other.stop()
+
+
 #: What an agent does: a pack whose index gives contents names that are not theirs.
 FORGE = r"""
 import hashlib, os, struct, subprocess, sys, zlib

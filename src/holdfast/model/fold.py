@@ -273,6 +273,8 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     if event.kind != "agent":
         task.chore = Chore(event)
         task.chore_count += 1
+        if event.kind == "gate" and event.stage in task.stage_states:
+            task.stage_states[event.stage].gates_started += 1
         return
     attempt = Attempt(event)
     # A runner killed before it journalled the event leaves a gap in the numbers; it counts as an attempt.
@@ -289,6 +291,7 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     if repair is not None and (before is None or before.number <= repair.after):
         attempt.repair = repair
     stage_state.attempt = attempt
+    stage_state.gates_started = 0
     stage_state.needs_fresh_session = False
     # A program may choose the id of a new session itself; the id of the old session does not apply to it.
     continues = stage_state.agent == event.agent and event.mode not in ("fresh", "briefing")
