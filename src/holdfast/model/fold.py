@@ -426,6 +426,7 @@ def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
 def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.pre_work = event
+    task.settings_before = task.settings_before or event.settings
     stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
