@@ -263,8 +263,8 @@ class PreWorkChecked(Event):
     stage: str
     passed: bool
     reasons: tuple[str, ...] = ()
-    #: Digests of files in the packet by which the work is judged: the result of these checks, with the list of
-    #: uncommitted files, and git's settings. Empty if there is no such file.
+    #: Digests of files in the packet by which the work is judged: the result of these checks, with the list
+    #: of uncommitted files, and git's settings. Empty if there is no such file.
     result: str = ""
     settings: str = ""
 

@@ -419,6 +419,8 @@ def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
 def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.workspace = event
+    if task.first_workspace is None and event.base_tree:
+        task.first_workspace = event
     stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
