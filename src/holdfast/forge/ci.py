@@ -94,7 +94,14 @@ def _publish(packet: Packet, pipeline: PipelineSpec, place: Remote, forge: Forge
     manifest = load.read_manifest(packet)
     title = text.title(packet, manifest)
     pushed = push.push_to(packet, place, goal=title)
-    body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out, is_accepted=True)
+    body = text.body(
+        packet,
+        manifest,
+        paths=pushed.paths,
+        left_out=pushed.left_out,
+        unjudged=pushed.unjudged,
+        is_accepted=True,
+    )
     url, _ = open_or_update(
         forge,
         pushed.branch,

@@ -66,16 +66,16 @@ def _judge(argv: list[str]) -> bool:
     when, values = argv[0], chore.options(argv[1:], required=_REQUIRED, usage=_USAGE)
     case = case_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
     artifact: list[str] = []
-    changed: int | None = None
+    more: dict[str, Any] = {}
     checks = before(case, artifact) if when == "before" else after(case, artifact)
     if when == "after" and case.quality.accept:
-        added, changed = _accept(case, checks, artifact, artifact_at=values["--artifact"])
+        added, more = _accept(case, checks, artifact, artifact_at=values["--artifact"])
         checks += added
     if artifact:
         text = case.redact("\n".join(artifact))
         atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
         failpoint("quality.noted")
-    result = _result(case, checks, when=when, attempt=int(values["--attempt"]), changed=changed)
+    result = _result(case, checks, when=when, attempt=int(values["--attempt"])) | more
     atomic.write_json(values["--out"], result, durable=True)
     return bool(result["passed"])
 
@@ -127,12 +127,13 @@ def after(case: QualityCase, artifact: list[str]) -> list[Check]:
 
 def _accept(
     case: QualityCase, checks: list[Check], artifact: list[str], *, artifact_at: str
-) -> tuple[list[Check], int | None]:
-    """Run the acceptance commands, unless a check before them asks a person; and count the changed files."""
+) -> tuple[list[Check], dict[str, Any]]:
+    """Run the acceptance commands, unless a check before them asks a person; and what else the result has:
+    the number of changed files, and the tree."""
     from holdfast.gates import acceptance, gather_case, run_checks  # only these tasks pay for the import
 
     if case.quality.action == "interrupt" and not all(check.passed for check in checks):
-        return [Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",))], None
+        return [Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",))], {}
     accepted = gather_case.case_of(case.packet, case.stage, artifact_at=artifact_at, reverted_at="")
     gather_case.note_tree(accepted)
     check = run_checks.redacted(accepted, acceptance.check(accepted))
@@ -140,7 +141,8 @@ def _accept(
     changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
     remarks = accepted.workspace.remarks if accepted.workspace is not None else []
     told = [Check(name="around", passed=True, reasons=tuple(remarks))] if remarks else []
-    return [*told, check], run_checks.write_changes(accepted, changes)
+    count = run_checks.write_changes(accepted, changes)
+    return [*told, check], {"changed": count, **run_checks.judged_tree(accepted)}
 
 
 def _commands(
@@ -203,9 +205,7 @@ def uncommitted(case: QualityCase) -> list[str] | None:
     return [path for path in paths if not os.path.join(top, path).startswith(home)]
 
 
-def _result(
-    case: QualityCase, checks: list[Check], *, when: str, attempt: int, changed: int | None
-) -> dict[str, Any]:
+def _result(case: QualityCase, checks: list[Check], *, when: str, attempt: int) -> dict[str, Any]:
     action = case.quality.action
     # What only warns must not hide that the work is not accepted.
     refused = next((check for check in checks if check.name == CHECK and not check.passed), None)
@@ -233,7 +233,7 @@ def _result(
         "failed": failed.name if failed is not None else "",
         "reasons": reasons,
         "checks": [check.to_json() for check in checks],
-        "changed": changed,
+        "changed": None,
         "evidence": failed.evidence if failed is not None else "",
         "action": action,
         "timestamp": clock.iso_now(),

@@ -103,7 +103,7 @@ def publish(
     _check_publishable(packet, manifest, draft=draft)
     title = text.title(packet, manifest)
     pushed = push.push(packet, goal=title, remote=remote, is_confirmed=is_confirmed)
-    body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
+    body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out, unjudged=pushed.unjudged)
     forge = Forge(manifest["project_dir"], pushed.repository)
     published = Published(pushed=pushed, title=title, body=body, forge=forge)
     try:

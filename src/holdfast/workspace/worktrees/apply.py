@@ -23,6 +23,7 @@ from holdfast.workspace.snapshots.changes import changed, few, gitlinks, patch, 
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import commits, submodules, unmerged, worktree
 from holdfast.workspace.worktrees.overwritten import refuse_overwriting
+from holdfast.workspace.worktrees.unjudged import changed_since_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Applied(Record):
     was_there: bool = False
     #: Directories of the worktree that cannot be read: what is in them was not applied.
     unreadable: tuple[str, ...] = ()
+    #: Files in the scope that changed after the last gate passed: no gate saw them as they are.
+    unjudged: tuple[str, ...] = ()
 
 
 def apply(packet: Packet, *, goal: str, as_patch: bool, is_recorded: bool = True) -> Applied:
@@ -123,7 +126,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
             left_out=tuple(left_out),
             was_there=True,
         )
-    refuse_unseen(packet, tree, head, scope)
+    seen = refuse_unseen(packet, tree, head, scope)
     commits.make_ready_to_merge(main, branch)
     refuse_overwriting(main, _try_merge(tree, head, source) or head)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
@@ -150,6 +153,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
         left_out=tuple(left_out),
         submodules=changed_submodules,
         squashed=squashed,
+        unjudged=changed_since_gate(packet, seen),
     )
 
 
@@ -193,8 +197,8 @@ def squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
     return True
 
 
-def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None) -> None:
-    """Raises NotPossible if a commit has other content in the scope than the files.
+def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None) -> str:
+    """Raises NotPossible if a commit has other content in the scope than the files; returns their tree.
 
     Gates and `diff` see the files. git can be told to see no difference: by flags or times in an index, or by
     ignore rules.
@@ -213,6 +217,7 @@ def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None
             hint=f"nothing was changed; 'git diff {head[:12]}' in {tree.path} shows it; "
             "--patch applies the files",
         )
+    return seen
 
 
 def _empty_submodules(tree: Worktree, head: str) -> list[str]:
@@ -333,7 +338,14 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
         )
         failpoint("apply.patched")
     atomic.write_json(packet.applied, {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
-    return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out, was_there=was_there)
+    return Applied(
+        how="patch",
+        into=tree.main,
+        paths=paths,
+        left_out=left_out,
+        was_there=was_there,
+        unjudged=changed_since_gate(packet, whole),
+    )
 
 
 def _too_large(trees: Trees, base: Base, tree: str) -> list[str]:

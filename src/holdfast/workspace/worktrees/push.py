@@ -15,6 +15,7 @@ from holdfast.workspace import git, lock
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.git import remote as remotes
 from holdfast.workspace.worktrees import apply, local_remote, submodules, unmerged, worktree
+from holdfast.workspace.worktrees.unjudged import changed_since_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Pushed(Record):
     left_out: tuple[str, ...] = ()
     #: Directories of the worktree that cannot be read: what is in them was not pushed.
     unreadable: tuple[str, ...] = ()
+    #: Files in the scope that changed after the last gate passed: no gate saw them as they are.
+    unjudged: tuple[str, ...] = ()
 
 
 def push(packet: Packet, *, goal: str, remote: str | None, is_confirmed: bool) -> Pushed:
@@ -78,7 +81,7 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
     if head is None or worktree.is_ancestor(tree, head, tree.commit):
         outside = f"; outside its scope: {', '.join(left_out[:5])}" if left_out else ""
         raise NotPossible(f"{packet.task_id} has nothing to push{outside}", hint="nothing was pushed")
-    apply.refuse_unseen(packet, tree, head, scope)
+    seen = apply.refuse_unseen(packet, tree, head, scope)
     if submodules.unmerged(tree):
         raise NotPossible(
             f"{packet.task_id} has commits in submodules, which must be pushed first",
@@ -111,6 +114,7 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
         paths=tuple(names),
         left_out=tuple(left_out),
         unreadable=unreadable(tree.path),
+        unjudged=changed_since_gate(packet, seen),
     )
 
 

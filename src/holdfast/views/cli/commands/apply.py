@@ -60,6 +60,8 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"left out (outside the scope): {few(applied.left_out)}")
     for path in applied.unreadable:
         out.talk(f"warning: {path} cannot be read, so what is in it was not applied; 'chmod u+rx' opens it")
+    if applied.unjudged:
+        out.talk(f"warning: changed after the last gate passed, and not checked: {few(applied.unjudged)}")
     if objections := load.read_manifest(packet).get("concerns"):
         out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     if applied.how == "merge" and not applied.left_out:
