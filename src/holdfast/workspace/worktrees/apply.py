@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from functools import partial
 
 from holdfast.errors import GitFailed, NotPossible
@@ -275,7 +276,8 @@ def _try_merge(tree: Worktree, head: str, source: str) -> str:
         raise _conflict(
             merged.conflicts,
             tree.main,
-            hint=f"'git merge {source}' in {tree.main} merges it by hand; nothing was changed",
+            # The name of a branch is an agent's choice, and people copy hints into their shell.
+            hint=f"'git merge {shlex.quote(source)}' in {tree.main} merges it by hand; nothing was changed",
         )
     return merged.tree
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from holdfast import paths
 from holdfast.model import concerns
 from holdfast.packet import load
@@ -54,7 +56,7 @@ def run(values: dict[str, Any]) -> int:
     if applied.squashed:
         out.talk("its commits were squashed: some changed files outside the scope, which was reverted later")
     if applied.submodules:
-        which = " ".join(applied.submodules)
+        which = " ".join(map(shlex.quote, applied.submodules))
         out.talk(f"'git submodule update --recursive {which}' updates {few(applied.submodules)}")
     if applied.left_out:
         out.talk(f"left out (outside the scope): {few(applied.left_out)}")
