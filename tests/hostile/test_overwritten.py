@@ -12,7 +12,7 @@ from tests.support.tasks import holdfast
 _IGNORED = ".env\n-data/\n"
 
 
-def _apply(home: str, made: str) -> tuple[Repo, str]:
+def _apply(home: str, made: str, *flags: str) -> tuple[Repo, str]:
     """A project with ignored files, and what `apply` says about a task whose agent commits others."""
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
     repo.write(".gitignore", _IGNORED)
@@ -23,7 +23,7 @@ def _apply(home: str, made: str) -> tuple[Repo, str]:
     script = f"{made}; git add -f -- .; git -c user.name=a -c user.email=a commit -q -m work"
     done = holdfast("run", "--id", "it", "--worktree", "--", "sh", "-c", script, cwd=repo.path)
     assert done.returncode == 0, done.stderr
-    return repo, holdfast("apply", "it", cwd=repo.path).stderr
+    return repo, holdfast("apply", "it", *flags, cwd=repo.path).stderr
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,13 @@ def _apply(home: str, made: str) -> tuple[Repo, str]:
         "mkdir ./-data; ln -s /tmp ./-data/deep",
     ],
 )
-def test_apply_replaces_no_ignored_file(home: str, made: str) -> None:
-    repo, said = _apply(home, made)
+@pytest.mark.parametrize("flags", [(), ("--patch",)], ids=["merge", "patch"])
+def test_apply_replaces_no_ignored_file(home: str, made: str, flags: tuple[str, ...]) -> None:
+    repo, said = _apply(home, f"echo new > a.txt; {made}", *flags)
     assert "would be overwritten" in said
     assert repo.read(".env") == repo.read("-data/deep/x") == "precious\n"
     assert repo.git("log", "--oneline").count("\n") == 1
+    assert not os.path.lexists(os.path.join(repo.path, "a.txt"))
 
 
 def test_apply_adds_files_beside_ignored_ones(home: str) -> None:

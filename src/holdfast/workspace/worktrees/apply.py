@@ -129,7 +129,8 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
         )
     seen = refuse_unseen(packet, tree, head, scope)
     commits.make_ready_to_merge(main, branch)
-    refuse_overwriting(main, _try_merge(tree, head, source) or head)
+    merged = _try_merge(tree, head, source) or head
+    refuse_overwriting(partial(git.run, of=main), main.top, "HEAD", merged)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     args = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
     try:
@@ -333,6 +334,8 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
         if is_recorded or not paths:
             raise _nothing(packet, tree.main, left_out, hidden=unreadable(tree.path))
     else:
+        # git would write some files before it fails.
+        refuse_overwriting(trees.run, main.top, ours, merged.tree)
         git.run(
             ["apply", "--whitespace=nowarn", "--binary", "-"],
             of=worktree.main_of(tree),
