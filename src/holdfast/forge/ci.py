@@ -91,7 +91,7 @@ def _publish(packet: Packet, pipeline: PipelineSpec, place: Remote, forge: Forge
             f"the address of the remote was not recorded when {packet.task_id} was created",
             hint=f"'holdfast pr {packet.task_id}' after its end",
         )
-    manifest = load.read_manifest(packet)
+    manifest = load.derived(packet)
     title = text.title(packet, manifest)
     pushed = push.push_to(packet, place, goal=title)
     body = text.body(

@@ -140,13 +140,15 @@ def note(row: dict[str, Any]) -> str:
 
 def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
     """Archived tasks; unreadable ones are skipped."""
-    from holdfast.packet import load
+    from holdfast.packet import archive, load
     from holdfast.store.index_rows import short
 
     rows: list[dict[str, Any]] = []
     for task_id in load.archived_ids(home):
+        packet = home.archived(task_id)
         try:
-            rows.append({**short(load.read_manifest(home.archived(task_id))), "runner_gone": False})
+            manifest = load.read_manifest(packet) if archive.is_stripped(packet) else load.read_true(packet)
+            rows.append({**short(manifest), "runner_gone": False})
         except HoldfastError:
             continue
     return _newest_first(rows, state)

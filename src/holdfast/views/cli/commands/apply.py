@@ -64,7 +64,7 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"warning: {path} cannot be read, so what is in it was not applied; 'chmod u+rx' opens it")
     if applied.unjudged:
         out.talk(f"warning: changed after the last gate passed, and not checked: {few(applied.unjudged)}")
-    if objections := load.read_manifest(packet).get("concerns"):
+    if objections := load.derived(packet).get("concerns"):
         out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     if applied.how == "merge" and not applied.left_out:
         out.step(f"holdfast rm {packet.task_id}", "remove the task, its worktree and its branch")
