@@ -22,7 +22,7 @@ _LEAVE_S = 5.0
 
 def check_ended(packet: Packet) -> dict[str, object]:
     """The manifest of an ended task. Raises NotPossible for a live one."""
-    manifest = load.read_manifest(packet)
+    manifest = load.read_true(packet)
     if manifest["status"] not in ENDS or not os.path.exists(packet.task_done) or inbox.names(packet):
         raise NotPossible(
             f"{packet.task_id} has not ended: it is {manifest['status']}",
