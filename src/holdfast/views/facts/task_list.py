@@ -140,7 +140,7 @@ def note(row: dict[str, Any]) -> str:
 
 def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
     """Archived tasks; unreadable ones are skipped."""
-    from holdfast.packet import archive, load
+    from holdfast.packet import load
     from holdfast.store.index_rows import short
 
     rows: list[dict[str, Any]] = []
