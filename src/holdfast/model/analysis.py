@@ -79,7 +79,7 @@ class Analysis:
                 self.stages.apply(line)
                 if handler is not None:
                     handler(self, line, at)
-            except (KeyError, TypeError, ValueError):
+            except (AttributeError, KeyError, TypeError, ValueError):
                 return
 
     def note(self, at: str, attempt: Any, kind: str, message: str) -> None:

@@ -79,6 +79,16 @@ def test_tools_errors_and_attempts_are_found() -> None:
     assert data["events"]["task.painted"] == 1
 
 
+def test_a_line_with_wrong_types_is_only_counted() -> None:
+    created = {"type": "task.created", "at": "x", "spec": {"stages": [{"name": "a"}]}}
+    for wrong in ([], [None], "x", 5, None):
+        lines = [
+            {name: wrong if name != "type" else value for name, value in line.items()}
+            for line in (created, *LINES)
+        ]
+        assert sum(analyse(lines).to_json()["events"].values()) == len(lines)
+
+
 def task(**given) -> dict:
     manifest = {
         "task_id": "it",
