@@ -177,6 +177,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         approval=(interrupted.approval if interrupted is not None else None) or "",
         wake_at=task.waiting.wake_at if task.waiting is not None else None,
         is_past_deadline=task.is_past_deadline,
+        active_s=task.active_s,
         has_changes=has_changes and task.applied is None,
         applied=next_action.applied_words(applied),
         objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),
