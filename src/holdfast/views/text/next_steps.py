@@ -43,12 +43,13 @@ def read(
     return _of_archived(action) if packet.path.startswith(f"{packet.home.archive}/") else action
 
 
-def need(packet: Packet) -> str:
-    """What an interrupted task needs, in a word."""
+def need(packet: Packet) -> tuple[str, str]:
+    """What an interrupted task needs, in a word, and the command to type; empty if that is not known."""
     try:
-        return next_action.need(read(packet, load.read_manifest(packet)).name)
+        action = read(packet, load.read_manifest(packet))
     except HoldfastError:
-        return "question"  # its row in the index is newer than its files
+        return "question", ""  # its row in the index is newer than its files
+    return next_action.need(action.name), action.command
 
 
 def _of_archived(action: NextAction) -> NextAction:
