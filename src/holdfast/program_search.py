@@ -17,7 +17,7 @@ _PROJECT_MARKS = (".git", ".holdfast")
 
 #: Directories in which agents may write, as far as this process has met them.
 _untrusted: set[str] = set()
-#: What the notes in the home say (`store.projects`), by path. A note never changes.
+#: What the notes of projects say (`store.projects`), by path. A note never changes.
 _noted: dict[str, str] = {}
 _NOTES, _NAME_CHARS = "projects", 32
 _SYSTEM, _NOWHERE = "/usr/bin", "/nonexistent"
@@ -31,9 +31,9 @@ def distrust(directory: str) -> None:
 
 def search_path() -> str:
     """PATH without directories in which an agent may write: relative ones, those of the home, of the projects
-    of its tasks, of the project around the current directory and of others that this process has met, of
-    virtual environments and of node packages."""
-    roots = {*_untrusted, *_surroundings(), *_of_home()}
+    of tasks, of the project around the current directory and of others that this process has met, of virtual
+    environments and of node packages."""
+    roots = {*_untrusted, *_surroundings(), *projects_of_tasks()}
     found = [
         entry
         for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -65,10 +65,21 @@ def roots_around(directory: str) -> set[str]:
     found = {here}
     above = here
     while above != "/":
-        if any(os.path.lexists(os.path.join(above, mark)) for mark in _PROJECT_MARKS):
+        if is_marked(above):
             found.add(above)
         above = os.path.dirname(above)
     return _projects(found)
+
+
+def is_marked(directory: str) -> bool:
+    """Whether it looks like the root of a project."""
+    return any(os.path.lexists(os.path.join(directory, mark)) for mark in _PROJECT_MARKS)
+
+
+def projects_of_tasks() -> set[str]:
+    """The home, and the projects in which agents have worked, by their real paths. An agent can remove the
+    marks of one."""
+    return {*_of_home(), *_of_user()}
 
 
 def _projects(found: set[str]) -> set[str]:
@@ -91,7 +102,21 @@ def _of_home() -> set[str]:
         home = paths.chosen_home()
     except HoldfastError:
         return set()
-    found, folder = {home}, os.path.join(home, _NOTES)
+    return _projects({home, *_notes_in(os.path.join(home, _NOTES))})
+
+
+def own_notes() -> str:
+    """The directory of notes that agents cannot remove. It is that of all homes."""
+    return os.path.join(paths.trust_dir(), _NOTES)
+
+
+def _of_user() -> set[str]:
+    """The projects of all tasks of the user."""
+    return _projects(_notes_in(own_notes()))
+
+
+def _notes_in(folder: str) -> set[str]:
+    found: set[str] = set()
     try:
         names = os.listdir(folder)
     except OSError:
@@ -103,7 +128,7 @@ def _of_home() -> set[str]:
             except OSError:
                 continue  # removed meanwhile
         found.add(_noted[path])
-    return _projects(found)
+    return found
 
 
 def _is_in(path: str, root: str) -> bool:

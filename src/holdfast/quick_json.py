@@ -45,7 +45,7 @@ except (ImportError, TypeError):
 
 
 def loads(text: str | bytes) -> Any:
-    """Like `json.loads`."""
+    """Like `json.loads`, but a text that is nested too deeply is a ValueError, too."""
     if _scan is not None:
         try:
             decoded = text if isinstance(text, str) else text.decode()
@@ -56,6 +56,8 @@ def loads(text: str | bytes) -> Any:
             # White space first, another encoding, or a mistake. (The scanner looks for the exception that it
             # raises in `json.decoder`. If that is not loaded, it raises none, which is a SystemError.)
             pass
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
     import json
 
     return json.loads(text)

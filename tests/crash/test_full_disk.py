@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 
@@ -19,9 +18,8 @@ from tests.conftest import Place
 from tests.crash import invariants
 from tests.crash.drive import Case
 from tests.crash.scenarios import BY_NAME, play
-from tests.support import keepers, kin, processes
+from tests.support import disks, keepers, kin, processes
 from tests.support.tasks import Task, holdfast, workspace
-from tests.support.tools import need
 from tests.support.waiting import eventually
 
 
@@ -44,21 +42,9 @@ def test_a_journal_that_finds_no_room_once_drops_no_fact(
 @pytest.fixture
 def small_disk(place: Place, clean_env: dict[str, str]) -> Iterator[str]:
     """A file system of 1 MB."""
-    need("mount", "umount")
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small file system")
     path = os.path.join(place.root, "disk")
-    os.mkdir(path, 0o700)
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "holdfast-test", path]
-    mounted = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    if mounted.returncode != 0:
-        reason = f"root cannot mount a tmpfs here: {mounted.stderr.strip()}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    yield path
-    # Lazily: a process that is being killed may still have a file open.
-    subprocess.run(["umount", "--lazy", path], timeout=20, check=True)
+    with disks.small_disk(path, megabytes=1):
+        yield path
 
 
 @pytest.mark.req("PKT-10", "OUT-1")

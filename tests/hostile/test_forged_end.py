@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import sys
 
 import pytest
@@ -129,3 +130,83 @@ def test_an_end_that_an_agent_wrote_is_not_listed(home: str) -> None:
         assert [row["status"] for row in json.loads(holdfast("ls", "--json").stdout)] == ["running"]
     assert "completed" not in holdfast("show", "it").stdout
     holdfast("rm", "--force", "it")
+
+
+@pytest.mark.parametrize("row", ["ended", "live"])
+def test_a_forged_index_shows_no_success(home: str, row: str) -> None:
+    """An agent can write index.db, also together with the manifest."""
+    task = Task.start("--id", "it", "--", "false")
+    task.wait_for("failed")
+    assert " failed " in holdfast("ls").stdout
+    database = sqlite3.connect(os.path.join(home, "index.db"))
+    with database:
+        database.execute(
+            "UPDATE tasks SET status = 'completed', short = replace(short, '\"failed\"', '\"completed\"')"
+        )
+        if row == "live":
+            found = os.lstat(task.path("manifest.json"))
+            stamp = f"{found.st_mtime_ns}.{found.st_size}.{found.st_ino}"
+            database.execute("UPDATE tasks SET ended = 0, stamp = ?", (stamp,))
+            database.execute("INSERT INTO brief SELECT task_id, short, stamp FROM tasks")
+    database.close()
+    for words in (("ls",), ("ls", "--all", "--json"), ("digest",), ("status",), ("report",)):
+        shown = holdfast(*words)
+        assert shown.returncode == 0, shown.stderr
+        assert "completed" not in shown.stdout.replace("0 completed", ""), (words, shown.stdout)
+
+
+@pytest.mark.parametrize("name", ["--force", "\x1b]0;title\x07", "../it", "a b", "", 5, None])
+def test_a_forged_id_in_the_index_is_shown_to_nobody(home: str, name: object) -> None:
+    """`holdfast rm $(holdfast ls -q)` would take it for an option."""
+    Task.start("--id", "it", "--", "true").wait_for("completed")
+    assert holdfast("ls", "-q").stdout == "it\n"
+    cursor = holdfast("digest").stdout.split()[-1]
+    database = sqlite3.connect(os.path.join(home, "index.db"))
+    with database:
+        (text,) = database.execute("SELECT short FROM tasks").fetchone()
+        row = json.dumps(json.loads(text) | {"task_id": name, "status": "failed"})
+        database.execute(
+            "INSERT INTO tasks SELECT 'forged', status, ended, newest_at, ?, inode, stamp, news, seq, look_at"
+            " FROM tasks",
+            (row,),
+        )
+        database.execute("INSERT INTO gone VALUES (?, 1000)", (f"{name}\x1b]0;title\x07",))
+        database.execute("UPDATE meta SET value = '1000' WHERE key = 'seq'")
+    database.close()
+    told = holdfast("digest", "--since", cursor).stdout
+    assert "title" not in told
+    for words in (("ls", "-q"), ("_complete", "show", "")):
+        shown = holdfast(*words)
+        assert shown.returncode == 0, shown.stderr
+        assert [line.split("\t")[0] for line in shown.stdout.splitlines()] == ["it"]
+
+
+def test_a_packet_that_an_agent_moved_to_the_archive(home: str) -> None:
+    """There, a packet may have no journal: `prune --keep-summaries` removes it."""
+    Task.start("--id", "it", "--", "false").wait_for("failed")
+    eventually(lambda: not locks.is_held(os.path.join(home, "tasks", "it", "runner.lock")))
+    moved = os.path.join(home, "archive", "it")
+    os.makedirs(os.path.dirname(moved))
+    os.rename(os.path.join(home, "tasks", "it"), moved)
+    os.unlink(os.path.join(moved, "events.jsonl"))
+    path = os.path.join(moved, "manifest.json")
+    with open(path, encoding="utf-8") as file:
+        shown = json.load(file) | {"status": "completed", "exit_code": 0}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(shown, file)
+    assert holdfast("wait", "it").returncode != 0
+    for words in (("show", "it"), ("ls", "--archived")):
+        assert "completed" not in holdfast(*words).stdout
+    assert sync.status_of(Home(home), "it") == UNREADABLE
+
+
+def test_a_task_of_which_only_the_summary_is_kept_has_ended(home: str) -> None:
+    for command in ("true", "false"):
+        Task.start("--id", command, "--", command).wait_for("completed" if command == "true" else "failed")
+        assert holdfast("archive", command).returncode == 0
+    done = holdfast("prune", "--archived", "--older-than", "0s", "--keep-summaries", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not os.path.exists(os.path.join(home, "archive", "true", "events.jsonl"))
+    assert holdfast("wait", "true").returncode == 0
+    assert holdfast("wait", "false").returncode == 1
+    assert sync.status_of(Home(home), "true") == "completed"

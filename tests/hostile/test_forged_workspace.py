@@ -132,6 +132,46 @@ def test_a_changed_tree_of_the_start_is_refused(home: str, repo: Repo) -> None:
     assert "does not fit the task" in result["stderr"]
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [{"git_dir": None, "common_dir": None}, {"prefix": "f/"}, {"commit": None}],
+    ids=["repository", "prefix", "commit"],
+)
+def test_a_changed_record_of_the_start_is_refused(
+    home: str, repo: Repo, forged: dict[str, str | None]
+) -> None:
+    """Without a repository, commands would run where the agent worked."""
+    packet = packet_for(home, repo.path, scope_allow=("f",))
+    prepare(packet)
+    with open(packet.workspace_base, encoding="utf-8") as file:
+        base = json.load(file)
+    changed = {**base, **forged} if "commit" in forged else {**base, "place": {**base["place"], **forged}}
+    with open(packet.workspace_base, "w", encoding="utf-8") as file:
+        json.dump(changed, file)
+    report(packet, "done\n")
+    code, result = judge(packet)
+    assert code == 3
+    assert "does not fit the task" in result["stderr"]
+
+
+def test_no_ignored_file_passes_by_a_changed_record_of_the_start(home: str) -> None:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write(".gitignore", "cache\n")
+    repo.commit("f")
+    forge = (
+        "import json, os, sys\n"
+        "open('cache', 'w').close()\n"
+        "path = os.environ['HOLDFAST_PACKET'] + '/state/workspace/base.json'\n"
+        "base = json.load(open(path))\n"
+        "base['place'] |= {'git_dir': None, 'common_dir': None}\n"
+        "json.dump(base, open(path, 'w'))\n"
+    )
+    command = ("--accept", "test -e cache", "--", sys.executable, "-c", forge)
+    task = Task.start(*command, project=repo.path)
+    manifest = task.wait_for("completed", "failed", "interrupted", "dead", within_s=60)
+    assert manifest["status"] != "completed"
+
+
 def test_a_note_of_the_agent_is_not_what_is_judged(home: str) -> None:
     """The agent notes a good tree as one that a killed gate saw, and leaves another."""
     repo = Repo(os.path.join(workspace(), "project"))
@@ -147,6 +187,37 @@ def test_a_note_of_the_agent_is_not_what_is_judged(home: str) -> None:
     task = Task.shell(script, "--accept", "grep good f", project=repo.path)
     manifest = task.wait_for("completed", "failed", "interrupted", "dead", within_s=60)
     assert manifest["status"] == "failed"
+
+
+#: An agent that notes a tree for another task, again and again.
+NOTE = r"""
+import json, os, sys, time
+tree, packet = sys.argv[1:]
+place, ends = f"{packet}/state/workspace/judged.command_run.json", time.monotonic() + 60
+while time.monotonic() < ends:
+    try:
+        name = max(name for name in os.listdir(f"{packet}/attempts") if name.endswith("run"))
+        with open(place + ".new", "w") as file:
+            json.dump({"schema": "holdfast.judged/1", "attempt": int(name[:3]), "tree": tree}, file)
+        os.rename(place + ".new", place)
+    except (OSError, ValueError):
+        pass
+    time.sleep(0.005)
+"""
+
+
+def test_a_note_of_a_living_agent_of_another_task_is_not_what_is_judged(home: str) -> None:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write("f", "good\n")
+    repo.commit()
+    tree = repo.git("rev-parse", "HEAD^{tree}").strip()
+    other = Task.start("--", sys.executable, "-c", NOTE, tree, os.path.join(home, "tasks", "it"))
+    task = Task.shell(
+        "echo evil > f", "--id", "it", "--worktree", "--accept", "grep good f", project=repo.path
+    )
+    manifest = task.wait_for("completed", "failed", "interrupted", "dead", within_s=60)
+    assert manifest["status"] == "failed"
+    other.stop()
 
 
 #: What an agent does: a pack whose index gives contents names that are not theirs.

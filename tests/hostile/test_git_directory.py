@@ -309,3 +309,14 @@ def _files_in(top: str) -> dict[str, bytes]:
             with open(os.path.join(folder, name), "rb") as file:
                 found[os.path.join(folder, name)] = file.read()
     return found
+
+
+def test_a_branch_of_an_agent_is_no_command_in_a_hint(scene: Scene) -> None:
+    """People copy hints into their shell."""
+    scene.work.git("checkout", "-q", "-b", "x;touch${IFS}ran;#")
+    scene.work.write("src/f.py", _EVIL)
+    scene.work.git("commit", "-q", "-a", "-m", "work")
+    scene.repo.write("src/f.py", _GOOD)
+    scene.repo.git("commit", "-q", "-a", "-m", "other")
+    said = " ".join(scene.run("apply", "it").stderr.split())
+    assert "'git merge 'x;touch${IFS}ran;#'' in" in said

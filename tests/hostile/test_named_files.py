@@ -89,13 +89,14 @@ def test_what_a_user_named_is_read_where_no_link_leads_out(home: str) -> None:
     assert not no_links.leads_out(f"{project.path}/inner.md", project.path)
 
 
+@pytest.mark.parametrize("before", ["ONE=1\n", ""], ids=["one", "none"])
 @pytest.mark.parametrize("where", ["project", "elsewhere"])
-def test_a_retry_takes_no_variables_of_an_agent(home: str, where: str) -> None:
+def test_a_retry_takes_no_variables_of_an_agent(home: str, where: str, before: str) -> None:
     """Those of LD_PRELOAD, for example, reach programs outside the sandbox."""
     project = Repo(os.path.join(workspace(), "project"))
     project.commit("a")
     folder = project if where == "project" else Repo(os.path.join(workspace(), "other"), with_git=False)
-    path = folder.write(".env", "ONE=1\n")
+    path = folder.write(".env", before)
     done = holdfast(
         *("run", "--id", "it", "--env-file", path, "--", "sh", "-c", f"echo TWO=2 >> {path}; exit 1"),
         cwd=project.path,
@@ -105,7 +106,7 @@ def test_a_retry_takes_no_variables_of_an_agent(home: str, where: str) -> None:
     if where == "project":
         assert done.returncode == 3
         assert "was changed after the task was created" in " ".join(done.stderr.split())
-        folder.write(".env", "# as before\nONE=1\n")
+        folder.write(".env", f"# as before\n{before}")
         assert holdfast("retry", "it").returncode == 0
     else:
         assert done.returncode == 0, done.stderr

@@ -239,10 +239,13 @@ def test_an_item_in_a_folder_is_no_file_outside(home: str) -> None:
     assert "correct horse" not in said
 
 
+@pytest.mark.parametrize("has_git", [True, False], ids=["git", "git-removed"])
 @pytest.mark.parametrize("how", ["file", "missing file", "folder"])
-def test_a_page_is_not_written_where_a_link_in_a_project_leads(home: str, repo: Repo, how: str) -> None:
-    """The usual names of pages can be guessed: an agent may have put a link there."""
-    holdfast("run", "--id", "it", "--", "true", cwd=repo.path)
+def test_a_page_is_not_written_where_a_link_in_a_project_leads(
+    home: str, repo: Repo, how: str, has_git: bool
+) -> None:
+    """The usual names of pages can be guessed: an agent may have put a link there, and removed `.git`."""
+    holdfast("run", "--id", "it", "--", *(["true"] if has_git else ["mv", ".git", ".gone"]), cwd=repo.path)
     outside = os.path.join(os.path.dirname(home), "outside")
     os.mkdir(outside)
     target = os.path.join(outside, "page.html")
@@ -254,7 +257,8 @@ def test_a_page_is_not_written_where_a_link_in_a_project_leads(home: str, repo: 
     else:
         os.symlink(target, os.path.join(repo.path, "page.html"))
     name = "out/page.html" if how == "folder" else "page.html"
-    for words in (("report", "--html", name), ("share", "it", "-o", name, "--force")):
+    new = ("new", f"{name}/it", "--agent", "scripted", "--intent", "review_only", "--goal", "x")
+    for words in (("report", "--html", name), ("share", "it", "-o", name, "--force"), new):
         done = holdfast(*words, cwd=repo.path)
         assert done.returncode == 3, done.stdout
         assert "leads out of" in done.stderr

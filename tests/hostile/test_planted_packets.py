@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
+from holdfast.keeper import loop_state
 from holdfast.model import events as ev
 from holdfast.store import lock as locks
 from holdfast.store.journal import encode_line
+from holdfast.store.layout import Home
 from tests.support.tasks import Task, holdfast
 from tests.support.waiting import eventually
 
@@ -286,3 +288,62 @@ def test_an_agent_adopts_no_packet(home: str, status: str, monkeypatch: pytest.M
     assert "evil was not created by a command" in holdfast("status").stdout
     assert not os.path.exists(proof)
     assert not os.path.exists(os.path.join(home, "admitted", "evil"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"spec": []}, {"spec": {"agent": {}}}, {"env": 5}, {"every": 5}, {"last_at": 5}, {"prompt": {}}],
+    ids=str,
+)
+def test_a_schedule_of_wrong_types_breaks_nothing(home: str, fields: dict[str, object]) -> None:
+    assert holdfast("submit", "--every", "1h", "--id", "model", "--", "true").returncode == 0
+    with open(os.path.join(home, "schedules", "model.json"), encoding="utf-8") as file:
+        planted = json.load(file) | {"name": "odd"} | fields
+    with open(os.path.join(home, "schedules", "odd.json"), "w", encoding="utf-8") as file:
+        json.dump(planted, file)
+    for words in (("queue", "ls"), ("queue", "ls", "--json"), ("status",)):
+        done = holdfast(*words)
+        assert done.returncode == 0, done.stderr
+    assert "model" in holdfast("queue", "ls").stdout
+
+
+def test_options_of_up_are_those_that_it_has(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in its place lifts no budget, and archives no task."""
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    assert holdfast("up", "--slots", "3").returncode == 0
+    with open(os.path.join(home, "up"), encoding="utf-8") as file:
+        options = json.load(file)
+    options["loop"] |= {"archive_after_s": 0, "budget_usd": 1000.0, "max_failures": 1000}
+    with open(os.path.join(home, "up"), "w", encoding="utf-8") as file:
+        json.dump(options, file)
+    for name in ("one", "two"):
+        assert holdfast("run", "-q", "--id", name, "--", "true").returncode == 0
+    spec = loop_state.read_spec(Home(home))
+    assert (spec.slots, spec.archive_after_s, spec.budget_usd, spec.max_failures) == (3, None, None, 5)
+    assert holdfast("down", "--now").returncode == 0
+    assert sorted(os.listdir(os.path.join(home, "tasks"))) == ["one", "two"]
+
+
+def test_a_retry_is_not_repeated_by_a_copy_of_it(home: str) -> None:
+    """An agent knows its environment, and so the arguments of the retry that started it."""
+    root = os.path.dirname(home)
+    script = f"date >> {root}/ran; cp $HOLDFAST_PACKET/env.json {root}/seen; exit 1"
+    task = Task.shell(script, "--id", "it")
+    task.wait_for("failed")
+    assert task.ask("retry").returncode == 0
+    task.wait_for_event("run.opened")
+    assert holdfast("wait", "it", "--timeout", "40s").returncode == 1
+    with open(os.path.join(root, "seen"), encoding="utf-8") as file:
+        args = {"env": json.load(file)}
+    name = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
+    copy = {
+        "schema": "holdfast.request/1", "id": name, "verb": "retry", "args": args, "by": "you",
+        "asker": "person", "at": "2026-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    with open(task.path("inbox", f"{name}.json"), "w", encoding="utf-8") as file:
+        json.dump(copy, file)
+    task.start_runner()
+    eventually(lambda: os.listdir(task.path("inbox")) == [], 20, "a runner has answered it")
+    assert len(task.events("run.opened")) == 1
+    with open(os.path.join(root, "ran"), encoding="utf-8") as file:
+        assert len(file.readlines()) == 2

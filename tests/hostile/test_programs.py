@@ -265,3 +265,50 @@ def test_a_program_does_not_start_in_the_project_to_tell_its_version(home: str) 
         holdfast(*words, env=env, cwd=repo.path)
     with open(where, encoding="utf-8") as file:
         assert set(file.read().split()) == {"/"}
+
+
+@pytest.mark.parametrize("way", ["notice", "note", "task"])
+def test_a_planted_notifier_is_not_run_if_the_users_own_is_hidden(home: str, way: str) -> None:
+    """By what an agent can write, or by a task that it starts in the directory of the user's program."""
+    planted = Planted(os.path.dirname(home), "tools")
+    good = _installed(home, "tell-me")
+    os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
+    with open(paths.user_settings(), "w", encoding="utf-8") as file:
+        file.write('[[notify]]\non = ["all"]\nto = "command"\nargv = ["tell-me"]\n')
+    env = {"PATH": f"{planted.env['PATH']}:{good}"}
+    holdfast("run", "-q", "--", "/bin/true", cwd=planted.repo.path, env=env)
+    if way == "note":
+        with open(os.path.join(home, "projects", "0" * 32), "w", encoding="utf-8") as file:
+            file.write(good)
+    if way == "task":
+        holdfast("run", "-q", "--project", good, "--", "/bin/true", cwd=planted.repo.path, env=env)
+    notice = {
+        "schema": "holdfast.notice/1", "id": ids.new_ulid(), "at": clock.iso_now(), "event": "completed",
+        "task_id": "x", "text": "x", "project_dir": good if way == "notice" else planted.repo.path,
+        "rule": {"on": ["all"], "to": "command", "argv": ["tell-me"]},
+        "tries": 0, "next_at": None, "after": None, "error": None,
+    }  # fmt: skip
+    path = os.path.join(home, "notice.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(notice, file)
+    argv = [sys.executable, "-m", "holdfast.notify", path]
+    subprocess.run(argv, env={**os.environ, **env}, cwd="/", capture_output=True, timeout=60, check=False)
+    assert planted.ran == []
+    with open(path, encoding="utf-8") as file:
+        assert "only in a directory of a project" in json.load(file)["error"]
+
+
+def test_an_agent_that_removes_the_notes_of_projects(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper and a command elsewhere would take its programs."""
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    planted = Planted(os.path.dirname(home), "tools")
+    command = f"rm -rf {home}/projects; touch removed; while [ ! -e go ]; do sleep 0.05; done"
+    task = Task.start("--", "/bin/sh", "-c", command, project=planted.repo.path, env=planted.env)
+    eventually(lambda: os.path.exists(os.path.join(planted.repo.path, "removed")), 20)
+    for verb in (("doctor",), ("service", "status"), ("diff", task.id)):
+        holdfast(*verb, cwd="/", env=planted.env)
+    with open(os.path.join(planted.repo.path, "go"), "w", encoding="utf-8"):
+        pass
+    task.wait_for("completed", within_s=40)
+    holdfast("down", "--now", cwd="/", env=planted.env)
+    assert planted.ran == []

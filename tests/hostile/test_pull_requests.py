@@ -1,5 +1,5 @@
-"""`pr` pushes to the address that the user's repository had: an agent that writes it elsewhere than in
-`.git/config` chooses no other one, whose hooks would run."""
+"""`pr` pushes to the address that the user's repository had when the task was created, wherever an agent
+writes another one. No hook of a repository on this machine runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,44 @@ def test_an_address_of_an_agent_is_named_and_not_used(home: str, where: str, is_
     task = Task.shell(script, "--worktree", project=project.path)
     task.wait_for("completed")
     done = holdfast("pr", task.id, *(["--yes"] if is_confirmed else []))
-    assert os.path.exists(ran) == is_confirmed
+    assert not os.path.exists(ran)
+    assert bool(evil.git("branch", "--list", f"holdfast/{task.id}")) == is_confirmed
     if not is_confirmed:
         assert done.returncode == 3
         assert f"it would push to {evil.path}" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("named", ["evil.git", "evil"])
+def test_a_hook_that_an_earlier_agent_left_does_not_run(home: str, named: str) -> None:
+    """The address is older than the task, so nobody is asked."""
+    root = os.path.dirname(home)
+    ran, evil = os.path.join(root, "ran"), os.path.join(root, "evil.git")
+    project = Repo(os.path.join(workspace(), "project"))
+    project.commit("a.txt")
+    project.git("remote", "add", "origin", os.path.join(root, "remote.git"))
+    script = f"""
+        git init -q --bare {evil}
+        printf '#!/bin/sh\\ntouch {ran}\\n' > {evil}/hooks/pre-receive
+        chmod +x {evil}/hooks/pre-receive
+        git config remote.origin.pushurl {root}/{named}
+    """
+    Task.shell(script, project=project.path).wait_for("completed")
+    task = Task.shell("echo work > b.txt", "--worktree", project=project.path)
+    task.wait_for("completed")
+    holdfast("pr", task.id)
+    assert not os.path.exists(ran)
+    assert "b.txt" in Repo(evil, with_git=False).git("ls-tree", "--name-only", f"holdfast/{task.id}")
+
+
+def test_a_branch_that_is_checked_out_at_the_remote_is_not_written(home: str) -> None:
+    remote = Repo(os.path.join(os.path.dirname(home), "other"))
+    remote.commit("a.txt")
+    project = Repo(os.path.join(workspace(), "project"))
+    project.commit("a.txt")
+    project.git("remote", "add", "origin", remote.path)
+    task = Task.shell("echo work > b.txt", "--id", "it", "--worktree", project=project.path)
+    task.wait_for("completed")
+    remote.git("switch", "-q", "-c", "holdfast/it")
+    old = remote.git("rev-parse", "HEAD")
+    assert "is checked out in" in holdfast("pr", "it").stderr
+    assert remote.git("rev-parse", "HEAD") == old

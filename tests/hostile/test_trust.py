@@ -97,7 +97,7 @@ def test_no_variable_of_a_project_reaches_an_agent() -> None:
     holdfast("run", "--", "/bin/sh", "-c", script, cwd=repo.path, env=env)
     with open(proof(), encoding="utf-8") as file:
         assert file.read() == "/evil https://evil.example real-value-of-the-key\n"
-    for name in os.listdir(records()):
+    for name in (each for each in os.listdir(records()) if each.endswith(".json")):
         with open(os.path.join(records(), name), encoding="utf-8") as file:
             assert "evil.example" not in file.read()  # values may be secrets
 
@@ -329,6 +329,25 @@ def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("what", ["packet", "item"])
+def test_an_agent_that_removes_the_marks_of_its_project_is_not_trusted(what: str) -> None:
+    """Without `.git`, and with another project in it, a packet would look like the user's own."""
+    repo = project()
+    folder = packet_in(repo, "true")
+    Task.shell("mv .git .gone", project=repo.path).wait_for("completed", within_s=30)
+    other = Repo(os.path.join(workspace(), "other"))
+    if what == "packet":
+        path = os.path.join(folder, "manifest.yaml")
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"\nproject: {other.path}\nenv: [HOME]\n")
+        done = submit(folder)
+    else:
+        items = repo.write("items.jsonl", json.dumps({"id": "it", "command": f"touch {proof()}"}) + "\n")
+        done = holdfast("queue", "import", items, "--project", other.path)
+    assert done.returncode == 2, done.stdout
+    assert "holdfast trust" in done.stderr
+
+
 def test_a_trusted_environment_file_that_is_missing_is_named_with_the_file_that_names_it() -> None:
     repo = project(config="env_file = 'none.env'\n")
     done = holdfast("trust", repo.path, "--yes")
@@ -354,7 +373,7 @@ def test_a_packet_that_an_agent_wrote_with_new_is_not_trusted() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert os.path.exists(os.path.join(repo.path, "packet", "manifest.yaml"))
-    assert not os.path.isdir(records()) or os.listdir(records()) == []
+    assert [name for name in os.listdir(records()) if name.endswith(".json")] == []
     done = holdfast("run", "--packet", "packet", cwd=repo.path, env=with_program("claude"))
     assert done.returncode == 2
     assert "is inside a repository and was not trusted yet: acceptance.commands" in done.stderr

@@ -20,10 +20,9 @@ import pytest
 from holdfast.store import lock as locks
 from tests.conftest import Place
 from tests.hostile.test_bad_files import DAMAGES, FILES, damage_file
-from tests.support import kin
+from tests.support import disks, kin
 from tests.support.live_views import LONG, VIEWS, View, memory_mb
 from tests.support.tasks import Task, holdfast, workspace
-from tests.support.tools import need
 from tests.support.waiting import eventually, holds
 
 pytestmark = pytest.mark.timeout(300)
@@ -228,16 +227,9 @@ def test_a_view_that_cannot_write_shows_what_there_is(bystanders: Bystanders, na
 @pytest.fixture
 def small_disk(place: Place) -> Iterator[str]:
     """A file system of 2 MB."""
-    need("mount", "umount")
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small file system")
     path = os.path.join(place.root, "disk")
-    os.mkdir(path, 0o700)
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "holdfast-test", path]
-    if subprocess.run(command, capture_output=True, timeout=20, check=False).returncode != 0:
-        pytest.skip("root cannot mount a tmpfs here")
-    yield path
-    subprocess.run(["umount", "--lazy", path], timeout=20, check=True)
+    with disks.small_disk(path, megabytes=2):
+        yield path
 
 
 def test_views_of_a_home_on_a_full_disk(small_disk: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,13 +238,7 @@ def test_views_of_a_home_on_a_full_disk(small_disk: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOLDFAST_HOME", home)
     task = Task.shell(f"echo at work; {WAIT}", "--id", "it", "--stale", "none")
     task.wait_for_log("at work")
-    filler = os.path.join(small_disk, "filler")
-    with open(filler, "wb", buffering=0) as file:
-        try:
-            while file.write(b"x" * 4096):
-                pass
-        except OSError:
-            pass
+    filler = disks.fill(small_disk)
     before = task.manifest()["status_updated_at"], task.agent_pid(), task.read("events.jsonl")
     for name in VIEWS:
         view = View(name, "it")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support import kin, processes
+from tests.support import disks, kin, processes
 from tests.support.bad_input import refused, tree
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -26,32 +25,13 @@ def alone(home: str) -> Iterator[None]:
 @pytest.fixture
 def small_home(place, monkeypatch: pytest.MonkeyPatch, home: str) -> Iterator[str]:
     """A home on a disk of one megabyte."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount")
     path = os.path.join(place.root, "small")
-    os.mkdir(path, 0o700)
-    argv = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", path]
-    if subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode != 0:
-        pytest.skip("cannot mount here")
-    monkeypatch.setenv("HOLDFAST_HOME", path)
-    lock = kin.alone(path)
-    yield path
-    os.close(lock)
-    eventually(lambda: not processes.marked(path + "/tasks"), what="nobody uses the disk")
-    subprocess.run(["umount", "-l", path], timeout=30, check=True)
-
-
-def fill(path: str) -> str:
-    """Fill the rest of the disk."""
-    filler = os.path.join(path, "filler")
-    with open(filler, "ab", buffering=0) as file:
-        for size in (65536, 4096, 1):
-            try:
-                while file.write(b"x" * size) == size:
-                    pass
-            except OSError:
-                continue
-    return filler
+    with disks.small_disk(path, megabytes=1):
+        monkeypatch.setenv("HOLDFAST_HOME", path)
+        lock = kin.alone(path)
+        yield path
+        os.close(lock)
+        eventually(lambda: not processes.marked(path + "/tasks"), what="nobody uses the disk")
 
 
 @pytest.mark.req("PKT-10")
@@ -59,7 +39,7 @@ def test_a_full_disk_refuses_a_task_and_leaves_nothing_behind(small_home: str) -
     old = Task.start("--", "echo", "old")
     old.wait_for("completed")
     eventually(lambda: not processes.marked(old.packet), what="the runner is gone")
-    filler = fill(small_home)
+    filler = disks.fill(small_home)
     before = tree(old.packet)
     said = refused("run", "-d", "--id", "new", "--", "true", cwd=workspace(), status=3)
     assert "No space left on device" in said
@@ -78,7 +58,7 @@ def test_a_disk_that_fills_up_under_a_running_task_is_waited_out(small_home: str
     task = Task.shell("echo before; " + kin.WAIT + "echo after; exit 0")
     task.wait_for_log("before")
     agent = task.agent_pid()
-    filler = fill(small_home)
+    filler = disks.fill(small_home)
     kin.go()
     eventually(lambda: not processes.is_alive(agent), what="the agent ended")
     assert task.runner_pid()

@@ -106,6 +106,15 @@ def test_what_was_dirty_before_is_not_blamed_on_the_agent() -> None:
 
 
 @pytest.mark.req("GAT-11")
+def test_a_worktree_must_be_clean_too() -> None:
+    repo = project("clean_git = true\n")
+    scenario = Scenario().write("theirs.txt", content="x\n").say("done")
+    task = Task.play(scenario, "--worktree", project=repo.path)
+    task.wait_for("interrupted")
+    assert said(task, "gate_result")["reasons"] == ["not committed: theirs.txt"]
+
+
+@pytest.mark.req("GAT-11")
 def test_an_agent_cannot_hide_its_files_from_clean_git_and_from_the_saved_status() -> None:
     """The excludes of the repository count as they were before the work."""
     repo = project("clean_git = true\n")

@@ -100,7 +100,8 @@ class Written:
         shipped profile runs. `waves` is the profile's own list where some of them run side by side. Further
         words are parts of the manifest, laid over the usual ones."""
         self.project = project or Repo(os.path.join(workspace(), "project"))
-        self.path = os.path.join(workspace(), f"packet-{task_id}")
+        # Not where other tasks run: it would need trust.
+        self.path = os.path.join(os.path.dirname(workspace()), f"packet-{task_id}")
         self.task_id = task_id
         os.makedirs(os.path.join(self.path, "inputs", "attachments"))
         self.put("inputs/user_request.md", request)

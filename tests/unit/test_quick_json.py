@@ -62,3 +62,8 @@ def answer(does: Any, value: Any) -> Any:
 
 def test_nan_is_read() -> None:
     assert math.isnan(quick_json.loads("NaN"))
+
+
+def test_what_is_nested_too_deeply_is_a_mistake_like_others() -> None:
+    with pytest.raises(ValueError, match="too deeply"):
+        quick_json.loads(b"[" * 100_000)

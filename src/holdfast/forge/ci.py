@@ -91,10 +91,17 @@ def _publish(packet: Packet, pipeline: PipelineSpec, place: Remote, forge: Forge
             f"the address of the remote was not recorded when {packet.task_id} was created",
             hint=f"'holdfast pr {packet.task_id}' after its end",
         )
-    manifest = load.read_manifest(packet)
+    manifest = load.derived(packet)
     title = text.title(packet, manifest)
     pushed = push.push_to(packet, place, goal=title)
-    body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out, is_accepted=True)
+    body = text.body(
+        packet,
+        manifest,
+        paths=pushed.paths,
+        left_out=pushed.left_out,
+        unjudged=pushed.unjudged,
+        is_accepted=True,
+    )
     url, _ = open_or_update(
         forge,
         pushed.branch,

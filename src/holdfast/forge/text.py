@@ -33,6 +33,7 @@ def body(
     *,
     paths: tuple[str, ...],
     left_out: tuple[str, ...],
+    unjudged: tuple[str, ...] = (),
     is_accepted: bool = False,
 ) -> str:
     """Markdown. Others read it, so it is redacted, and has no path of this machine.
@@ -44,7 +45,7 @@ def body(
         str(manifest.get("goal") or "").strip(),
         _checks(packet, manifest, used, is_accepted=is_accepted or manifest["status"] == "completed"),
         _findings(manifest),
-        _files(paths, left_out),
+        _files(paths, left_out, unjudged),
         f"By holdfast, task `{packet.task_id}`{'' if is_accepted else ', ' + manifest['status']}.",
     ]
     return Redactor(dict(os.environ))("\n\n".join(part for part in parts if part))[:_MAX_CHARS] + "\n"
@@ -86,10 +87,14 @@ def _findings(manifest: dict[str, Any]) -> str:
     return "\n".join(["## Findings", "", *found]) if found else ""
 
 
-def _files(paths: tuple[str, ...], left_out: tuple[str, ...]) -> str:
+def _files(paths: tuple[str, ...], left_out: tuple[str, ...], unjudged: tuple[str, ...]) -> str:
     lines = [f"- `{path}`" for path in paths[:_MAX_FILES]]
     if paths[_MAX_FILES:]:
         lines.append(f"- and {len(paths) - _MAX_FILES} more")
     if left_out:
         lines.append(f"- left out, as it is outside the scope: {len(left_out)} files")
+    if unjudged:
+        lines.append(
+            f"- changed after the last gate passed, and not checked: {units.plural(len(unjudged), 'file')}"
+        )
     return "\n".join(["## Changed files", "", *lines])

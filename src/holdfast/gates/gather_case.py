@@ -57,7 +57,9 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         None,
     )
     if prepared is not None and prepared.tree:
-        noted_tree = _noted_tree(packet, stage, stage_state.attempt)
+        # Without an earlier gate, an agent wrote the note: that of another task may live now.
+        is_again = stage_state.gates_started > 1
+        noted_tree = _noted_tree(packet, stage, stage_state.attempt) if is_again else None
         workspace = _workspace(packet, task, prepared, noted_tree=noted_tree, stage=stage)
     elif not is_writer(spec) and any(name in READS_TREE for name in checks_of(spec)):
         workspace = _unchanged_workspace(packet, task.spec)

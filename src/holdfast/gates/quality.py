@@ -9,11 +9,12 @@ What is printed here appears in the task's output.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 from holdfast import clock, program_search
-from holdfast.errors import NotFound, UsageError
+from holdfast.errors import NotFound, NotPossible, UsageError
 from holdfast.failpoints import failpoint
 from holdfast.gates import command, issue, room_commands
 from holdfast.gates.base import Check
@@ -22,6 +23,7 @@ from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 from holdfast.store.layout import AttemptDir, Packet
 from holdfast.workspace import base as bases
 from holdfast.workspace import changed_files, chore, frozen_settings, git
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.spec import QualitySpec
+    from holdfast.model.task import Task
 
 _REQUIRED = ("--packet", "--stage", "--attempt", "--out", "--artifact")
 _USAGE = "python -m holdfast.gates.quality before|after " + " ".join(f"{flag} …" for flag in _REQUIRED)
@@ -44,6 +47,7 @@ class QualityCase(Record):
     """The work to check."""
 
     packet: Packet
+    task: Task
     stage: str
     quality: QualitySpec
     directory: str
@@ -62,16 +66,16 @@ def _judge(argv: list[str]) -> bool:
     when, values = argv[0], chore.options(argv[1:], required=_REQUIRED, usage=_USAGE)
     case = case_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
     artifact: list[str] = []
-    changed: int | None = None
+    more: dict[str, Any] = {}
     checks = before(case, artifact) if when == "before" else after(case, artifact)
     if when == "after" and case.quality.accept:
-        added, changed = _accept(case, checks, artifact, artifact_at=values["--artifact"])
+        added, more = _accept(case, checks, artifact, artifact_at=values["--artifact"])
         checks += added
     if artifact:
         text = case.redact("\n".join(artifact))
         atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
         failpoint("quality.noted")
-    result = _result(case, checks, when=when, attempt=int(values["--attempt"]), changed=changed)
+    result = _result(case, checks, when=when, attempt=int(values["--attempt"])) | more
     atomic.write_json(values["--out"], result, durable=True)
     return bool(result["passed"])
 
@@ -86,6 +90,7 @@ def case_of(packet: Packet, stage: str) -> QualityCase:
     program_search.distrust(task.spec.project_dir)
     return QualityCase(
         packet=packet,
+        task=task,
         stage=stage,
         quality=task.spec.quality,
         directory=base.place.directory if base is not None else task.spec.project_dir,
@@ -98,6 +103,7 @@ def before(case: QualityCase, artifact: list[str]) -> list[Check]:
     """Run the commands of `pre_work`, and keep the excludes of the repository for `clean_git`."""
     repository = git.find(case.directory) if case.quality.clean_git else None
     if repository is not None:
+        frozen_settings.refuse_changed(case.packet, case.task, case.stage)
         frozen_settings.freeze(case.packet, repository)
         failpoint("quality.frozen")
     return [_commands(case, "pre_work", case.quality.pre_work, artifact)] if case.quality.pre_work else []
@@ -121,12 +127,13 @@ def after(case: QualityCase, artifact: list[str]) -> list[Check]:
 
 def _accept(
     case: QualityCase, checks: list[Check], artifact: list[str], *, artifact_at: str
-) -> tuple[list[Check], int | None]:
-    """Run the acceptance commands, unless a check before them asks a person; and count the changed files."""
+) -> tuple[list[Check], dict[str, Any]]:
+    """Run the acceptance commands, unless a check before them asks a person; and what else the result has:
+    the number of changed files, and the tree."""
     from holdfast.gates import acceptance, gather_case, run_checks  # only these tasks pay for the import
 
     if case.quality.action == "interrupt" and not all(check.passed for check in checks):
-        return [Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",))], None
+        return [Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",))], {}
     accepted = gather_case.case_of(case.packet, case.stage, artifact_at=artifact_at, reverted_at="")
     gather_case.note_tree(accepted)
     check = run_checks.redacted(accepted, acceptance.check(accepted))
@@ -134,7 +141,8 @@ def _accept(
     changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
     remarks = accepted.workspace.remarks if accepted.workspace is not None else []
     told = [Check(name="around", passed=True, reasons=tuple(remarks))] if remarks else []
-    return [*told, check], run_checks.write_changes(accepted, changes)
+    count = run_checks.write_changes(accepted, changes)
+    return [*told, check], {"changed": count, **run_checks.judged_tree(accepted)}
 
 
 def _commands(
@@ -156,17 +164,32 @@ def _commands(
 
 
 def _clean_git(case: QualityCase) -> Check:
+    frozen_settings.refuse_changed(case.packet, case.task, case.stage)
     paths = uncommitted(case)
     if paths is None:
         reason = f"{case.directory} is not in a git repository, so nothing can be uncommitted"
         return Check(name="clean_git", passed=True, reasons=(reason,))
-    pre_work = atomic.read_json(case.packet.pre_work(case.stage)) or {}
-    new = sorted(set(paths) - set(pre_work.get("uncommitted") or ()))
+    new = sorted(set(paths) - _uncommitted_before(case))
     if not new:
         return Check(name="clean_git", passed=True)
     rest = f" and {len(new) - _MAX_PATHS} more" if len(new) > _MAX_PATHS else ""
     reason = f"not committed: {', '.join(new[:_MAX_PATHS])}{rest}"
     return Check(name="clean_git", passed=False, reasons=(case.redact(reason),))
+
+
+def _uncommitted_before(case: QualityCase) -> set[str]:
+    """Raises NotPossible if the list is not that of the checks before the work: an agent changed it."""
+    checked = case.task.stage_state(case.stage).pre_work
+    if checked is None or not checked.result:
+        return set()
+    path = case.packet.pre_work(case.stage)
+    data = atomic.read_small(path, _ARTIFACT_BYTES) or b""
+    if sha256(data) != checked.result:
+        raise NotPossible(
+            f"{path} was changed since the checks before the work",
+            hint="an agent may have hidden files by it; check the workspace by hand",
+        )
+    return set(json.loads(data).get("uncommitted") or ())
 
 
 def uncommitted(case: QualityCase) -> list[str] | None:
@@ -177,12 +200,12 @@ def uncommitted(case: QualityCase) -> list[str] | None:
     home = os.path.realpath(case.packet.home.path) + os.sep
     paths = changed_files.listed(repository, frozen_settings.read(case.packet))
     top = os.path.realpath(repository.top)
+    if top.startswith(home):
+        return paths  # a worktree of the task
     return [path for path in paths if not os.path.join(top, path).startswith(home)]
 
 
-def _result(
-    case: QualityCase, checks: list[Check], *, when: str, attempt: int, changed: int | None
-) -> dict[str, Any]:
+def _result(case: QualityCase, checks: list[Check], *, when: str, attempt: int) -> dict[str, Any]:
     action = case.quality.action
     # What only warns must not hide that the work is not accepted.
     refused = next((check for check in checks if check.name == CHECK and not check.passed), None)
@@ -210,7 +233,7 @@ def _result(
         "failed": failed.name if failed is not None else "",
         "reasons": reasons,
         "checks": [check.to_json() for check in checks],
-        "changed": changed,
+        "changed": None,
         "evidence": failed.evidence if failed is not None else "",
         "action": action,
         "timestamp": clock.iso_now(),

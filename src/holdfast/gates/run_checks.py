@@ -46,12 +46,16 @@ def write_changes(case: Case, path: str) -> int | None:
     return len(changed(trees, old, new))
 
 
-def _judged_tree(case: Case) -> dict[str, str]:
-    """The tree of a candidate, to be adopted if it is chosen: that of its start, and its changes in scope."""
+def judged_tree(case: Case) -> dict[str, str]:
+    """The tree of a stage that writes: that of the task's start, and the changes in scope.
+
+    For a candidate it is that of its own start; it is adopted if it is chosen.
+    """
     workspace = case.workspace
-    if workspace is None or not case.stage.candidate:
+    if workspace is None or not is_writer(case.stage) or not workspace.base.base_tree:
         return {}
-    tree, _ = in_scope(case, workspace, since=workspace.old_tree)
+    since = workspace.old_tree if case.stage.candidate else workspace.base.base_tree
+    tree, _ = in_scope(case, workspace, since=since)
     return {"tree": tree}
 
 
@@ -93,7 +97,7 @@ def result_of(
         "reasons": [reason for result in shown for reason in result.reasons],
         "warnings": [reason for result in results if result.is_warning for reason in result.reasons],
         "changed": changed,
-        **_judged_tree(case),
+        **judged_tree(case),
         **({"passed_before": True} if any(result.passed_before for result in results) else {}),
         **({"cannot_start": True} if failed is not None and failed.cannot_start else {}),
         **conclusion.read(case.stage.role, case.report).to_json(),

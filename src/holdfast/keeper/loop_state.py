@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+#: What the file of `up` may set.
+_OF_UP = ("slots", "max_iterations", "iteration_delay_s", "inhibit_sleep", "sources", "project")
 #: After n failures in a row, the next task waits 2^n seconds, at most this long.
 LONGEST_BACKOFF_S = 300.0
 
@@ -86,14 +88,16 @@ def read_spec(home: Home) -> LoopSpec:
     """The effective configuration: flags of `up` over the last readable settings.
 
     Sources can run commands. So they count only if they are in the user's settings now, or `up` was run with
-    them: an agent can write what is kept in the home.
+    them: an agent can write what is kept in the home. What `up` has no flag for, such as a budget, is not
+    taken from there.
     """
     known = settings.read(home)
     configured: dict[str, Any] = known.loop
     if known.wrong:
         configured = {name: value for name, value in configured.items() if name != "sources"}
     try:
-        flags: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
+        written: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
+        flags: dict[str, Any] = {name: value for name, value in written.items() if name in _OF_UP}
         if (flags.get("sources") or configured.get("sources")) and not _is_of_user(home):
             flags = {name: value for name, value in flags.items() if name not in ("sources", "project")}
         return LoopSpec.from_json(_valid({**configured, **flags}))

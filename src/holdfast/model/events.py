@@ -186,7 +186,8 @@ class GateJudged(Event):
     findings: dict[str, int] = {}
     #: How many files the task has changed so far, within its scope; null if the stage does not write.
     changed: int | None = None
-    #: The judged tree of a candidate, which is adopted if it is chosen.
+    #: The judged tree, with the changes in scope, of a stage that writes. That of a candidate is adopted if
+    #: it is chosen.
     tree: str = ""
     #: The acceptance commands passed before the work as well, so they prove nothing about it.
     passed_before: bool = False
@@ -263,6 +264,10 @@ class PreWorkChecked(Event):
     stage: str
     passed: bool
     reasons: tuple[str, ...] = ()
+    #: Digests of files in the packet by which the work is judged: the result of these checks, with the list
+    #: of uncommitted files, and git's settings. Empty if there is no such file.
+    result: str = ""
+    settings: str = ""
 
 
 class FailureTriaged(Event):

@@ -273,6 +273,8 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     if event.kind != "agent":
         task.chore = Chore(event)
         task.chore_count += 1
+        if event.kind == "gate" and event.stage in task.stage_states:
+            task.stage_states[event.stage].gates_started += 1
         return
     attempt = Attempt(event)
     # A runner killed before it journalled the event leaves a gap in the numbers; it counts as an attempt.
@@ -289,6 +291,7 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     if repair is not None and (before is None or before.number <= repair.after):
         attempt.repair = repair
     stage_state.attempt = attempt
+    stage_state.gates_started = 0
     stage_state.needs_fresh_session = False
     # A program may choose the id of a new session itself; the id of the old session does not apply to it.
     continues = stage_state.agent == event.agent and event.mode not in ("fresh", "briefing")
@@ -416,6 +419,8 @@ def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
 def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.workspace = event
+    if task.first_workspace is None and event.base_tree:
+        task.first_workspace = event
     stage_state.failed_chores_in_a_row = 0
     task.chore = None
 
@@ -423,6 +428,7 @@ def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
 def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.pre_work = event
+    task.settings_before = task.settings_before or event.settings
     stage_state.failed_chores_in_a_row = 0
     task.chore = None
 

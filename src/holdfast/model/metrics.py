@@ -229,4 +229,6 @@ def _labels(labels: dict[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
+    """A name by an agent may hold what a terminal obeys."""
+    value = "".join(char if char.isprintable() or char == "\n" else " " for char in value)
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

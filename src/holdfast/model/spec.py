@@ -260,8 +260,7 @@ class TaskSpec(Record):
     env: tuple[str, ...] = ()
     #: A file with more variables; `retry` reads it again.
     env_file: str | None = None
-    #: A digest of its variables: in a project, an agent can change them. Empty without any, and in tasks of
-    #: older versions.
+    #: A digest of its variables: in a project, an agent can change them. Empty without any.
     env_file_sha256: str = ""
     #: What the project brought and the user trusted: `by` (`holdfast trust` or `--trust-project`), `project`,
     #: `parts` (file → digest), and `env_file` (the SHA-256 of the project's environment file). The same of a

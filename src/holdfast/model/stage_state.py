@@ -33,6 +33,8 @@ class StageState:
         #: Number of the successful attempt that the gate judges; 0 if there is none.
         self.gate_attempt = 0
         self.gate: ev.GateJudged | None = None
+        #: How many gates were started after the last attempt: more than one if they were killed.
+        self.gates_started = 0
         #: The repair that its next attempt is for; until its gate passes.
         self.repair: ev.RepairPlanned | None = None
         #: What its attempts of this run left running.

@@ -66,6 +66,10 @@ class Task:
         # ── its stages ──
         self.stage_states: dict[str, StageState] = {}
         self.stages_done: dict[str, int] = {}
+        #: The workspace at the start of the task; None before its first stage.
+        self.first_workspace: ev.WorkspacePrepared | None = None
+        #: The digest of git's settings before the first work, for checks after it; empty if there are none.
+        self.settings_before = ""
         #: Best of N: candidates that do not go on, and the one that was chosen.
         self.eliminated: dict[str, ev.CandidateEliminated] = {}
         self.chosen: ev.CandidateChosen | None = None

@@ -27,12 +27,17 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
 
 def run(argv: list[str], notice: dict[str, Any]) -> None:
     """Run a program until it exits. Raises CommandNotFound, and NotPossible with its last output."""
-    # A program of the user is first searched where no agent writes: one in the project does not replace it.
+    # Searched where no agent writes: one in the project does not replace the user's.
     program_search.distrust(str(notice.get("project_dir") or ""))
-    path = program_search.find(argv[0]) if os.sep not in argv[0] else None
+    path = argv[0] if os.sep in argv[0] else program_search.find(argv[0])
+    if path is None:
+        raise CommandNotFound(
+            f"cannot run {argv[0]}: it is not in PATH, or only in a directory of a project",
+            hint="name it by its path in the rule",
+        )
     try:
         done = subprocess.run(
-            [path or argv[0], *argv[1:]],
+            [path, *argv[1:]],
             input=json.dumps(notice, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n",
             env={**_environment(), **variables(notice)},
             stdout=subprocess.DEVNULL,

@@ -22,7 +22,7 @@ _LEAVE_S = 5.0
 
 def check_ended(packet: Packet) -> dict[str, object]:
     """The manifest of an ended task. Raises NotPossible for a live one."""
-    manifest = load.read_manifest(packet)
+    manifest = load.read_true(packet)
     if manifest["status"] not in ENDS or not os.path.exists(packet.task_done) or inbox.names(packet):
         raise NotPossible(
             f"{packet.task_id} has not ended: it is {manifest['status']}",
@@ -102,6 +102,9 @@ def _clear(packet: Packet) -> None:
 
 def strip(packet: Packet) -> None:
     """Reduce an archived packet to its summary, markers and manifests."""
+    # First: without a journal, seals mean that an agent has removed it.
+    if not os.path.islink(packet.home.seals):
+        atomic.forget(packet.seals)
     kept = (packet.manifest_yaml, packet.manifest, packet.done, packet.outputs)
     for path in _inside(packet.path):
         if path not in kept or os.path.islink(path):

@@ -38,9 +38,9 @@ def drop(
     The caller then makes sure that there is a runner, and rings the bell. With `request_id`, it may be called
     again after a kill: a runner applies each id once.
     """
-    if verb in CHANGES_COMMANDS:
-        _admit(packet, args)
     name = request_id or ids.new_ulid()
+    if verb in CHANGES_COMMANDS:
+        _admit(packet, name, args)
     request = Request(id=name, verb=verb, args=args, by=by, asker=asker, at=clock.iso_now())
     if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
         atomic.make_directory(packet.inbox)  # an agent removed it
@@ -54,16 +54,17 @@ def drop(
     return request
 
 
-def _admit(packet: Packet, args: dict[str, Any]) -> None:
+def _admit(packet: Packet, name: str, args: dict[str, Any]) -> None:
     try:
-        admitted.admit_request(packet, args)
+        admitted.admit_request(packet, name, args)
     except OSError as error:
         atomic.storage_failed(error, f"cannot write {packet.admission}")
 
 
 def is_admitted(packet: Packet, request: Request) -> bool:
     """Whether `drop` wrote it, if that matters: an agent can write files into the inbox."""
-    return request.verb not in CHANGES_COMMANDS or admitted.is_request_admitted(packet, request.args)
+    is_harmless = request.verb not in CHANGES_COMMANDS
+    return is_harmless or admitted.is_request_admitted(packet, request.id, request.args)
 
 
 def _write(packet: Packet, request: Request) -> None:

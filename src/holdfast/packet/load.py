@@ -131,7 +131,7 @@ def believed(packet: Packet, manifest: dict[str, Any]) -> dict[str, Any]:
     status = manifest["status"]
     if status not in ENDS or has_ended_as(packet, status) or locks.is_held(packet.runner_lock):
         return manifest
-    return _derived(packet)
+    return derived(packet)
 
 
 def task_ids(home: Home) -> list[str]:
@@ -203,7 +203,7 @@ def read_manifest(packet: Packet) -> dict[str, Any]:
         if data.get("task_id") == packet.task_id and data.get("tmpdir") == packet.path:
             return data
         return {**data, "task_id": packet.task_id, "tmpdir": packet.path}
-    return _derived(packet)
+    return derived(packet)
 
 
 def read_true(packet: Packet) -> dict[str, Any]:
@@ -213,11 +213,15 @@ def read_true(packet: Packet) -> dict[str, Any]:
     return (
         manifest
         if manifest["status"] not in ENDS or has_ended_as(packet, manifest["status"])
-        else _derived(packet)
+        else derived(packet)
     )
 
 
-def _derived(packet: Packet) -> dict[str, Any]:
+def derived(packet: Packet) -> dict[str, Any]:
+    """The manifest as it follows from the journal, whatever the file says. Raises as `fold`.
+
+    For what leaves the home: an agent can write the file, with an end, gates and objections.
+    """
     from holdfast.model import manifest
 
     return {

@@ -129,7 +129,7 @@ def read(home: Home, name: str) -> Schedule | None:
     try:
         ids.check_task_id(name)
         data = atomic.read_json(home.schedule(name))
-        schedule = Schedule.from_json(data) if data else None
+        schedule = Schedule.from_json(data) if data and isinstance(data["spec"], dict) else None
         if schedule is None or schedule.name != name:
             return None
         next_at(schedule)

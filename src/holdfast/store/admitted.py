@@ -48,15 +48,20 @@ def is_admitted(packet: Packet) -> bool:
         return True  # no journal: nothing can be run; this is reported elsewhere
 
 
-def admit_request(packet: Packet, args: dict[str, Any]) -> None:
+def admit_request(packet: Packet, request_id: str, args: dict[str, Any]) -> None:
     """Note what a request brings that changes commands, before it is there. Raises OSError."""
     atomic.make_directory(packet.home.admitted)
-    _add(packet.admission, atomic.encode_json(args))
+    _add(packet.admission, _of_request(request_id, args))
 
 
-def is_request_admitted(packet: Packet, args: dict[str, Any]) -> bool:
+def is_request_admitted(packet: Packet, request_id: str, args: dict[str, Any]) -> bool:
     """Whether a command sent the request."""
-    return _has(packet.home, packet.admission, atomic.encode_json(args))
+    return _has(packet.home, packet.admission, _of_request(request_id, args))
+
+
+def _of_request(request_id: str, args: dict[str, Any]) -> bytes:
+    """With its id, which is applied once: a copy of a request is another one."""
+    return atomic.encode_json([request_id, args])
 
 
 def admit_schedule(home: Home, name: str, data: dict[str, Any]) -> None:

@@ -30,8 +30,10 @@ def confirms(packet: Packet, status: str) -> bool | None:
     try:
         return ends_as(packet.journal, packet.seals, status)
     except OSError:
-        # Archived by an older version, or a packet of which only the results were kept.
-        return packet.path == packet.home.archived(packet.task_id).path
+        # A packet in the archive of which only the summary was kept has no seals either. If there are some,
+        # an agent has removed the journal.
+        is_archived = packet.path == packet.home.archived(packet.task_id).path
+        return is_archived and not os.path.lexists(packet.seals)
 
 
 def ends_as(journal: str, its_seals: str, status: str) -> bool | None:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, files, quick_json
+from holdfast import clock, files, ids, quick_json
 from holdfast.errors import HoldfastError
+from holdfast.model.status import Status
 from holdfast.quick_sqlite import sqlite3
 from holdfast.store import atomic, index_tables, layout
-from holdfast.store.index_rows import RACY_S, brief, read_row, short, stamp_of
+from holdfast.store.index_rows import RACY_S, brief, has_ended_as, read_row, short, stamp_of
 from holdfast.store.layout import Home, manifest_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -136,8 +137,30 @@ class Index:
         # A few heartbeats are read again by the next reader: that costs less than a transaction.
         if is_news or len(changed) > _FEW:
             self._write(changed)
+        return self._parsed(texts)
+
+    def _parsed(self, texts: Iterable[str]) -> list[dict[str, Any]]:
+        """The rows with these texts. An agent can write the index: a success counts only if the journal has
+        it, and an id is a word for scripts. Raises ValueError, TypeError."""
         # Parsed as one text: parsing ten thousand small ones takes twice as long.
-        return quick_json.loads(f"[{','.join(texts)}]")
+        rows: list[Any] = quick_json.loads(f"[{','.join(texts)}]")
+        try:
+            if not all(ids.is_safe_name(row["task_id"], 64) for row in rows):
+                raise ValueError("a row of no task")
+            doubted = [
+                row["task_id"]
+                for row in rows
+                if row["status"] == Status.COMPLETED
+                and not has_ended_as(self.home, row["task_id"], Status.COMPLETED)
+            ]
+        except KeyError as error:
+            raise ValueError("a row without id or status") from error
+        if not doubted:
+            return rows
+        found = {task_id: read_row(self.home, task_id) for task_id in doubted}
+        self._write([each for each in found.values() if each is not None])
+        kept = [row for row in rows if row["task_id"] not in found]
+        return kept + [each[0] for each in found.values() if each is not None]
 
     def _write(self, rows: list[tuple[dict[str, Any], str]]) -> None:
         try:
@@ -157,7 +180,7 @@ class Index:
         else:
             query = "SELECT short FROM tasks WHERE ended = 1 ORDER BY newest_at DESC, task_id DESC LIMIT ?"
             rows = self._connection.execute(query, (limit,)).fetchall()
-        return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
+        return self._parsed(text for (text,) in rows)
 
     def to_look_at(self, since: str) -> list[dict[str, Any]]:
         """The tasks that ended since then and that a person should look at, in no order."""
@@ -166,7 +189,7 @@ class Index:
     def _to_look_at(self, since: str) -> list[dict[str, Any]]:
         query = "SELECT short FROM tasks WHERE look_at >= ?"
         rows = self._connection.execute(query, (since,)).fetchall()
-        return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
+        return self._parsed(text for (text,) in rows)
 
     def overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         """The tasks that have not ended, as in `live`, and the number of ended ones by state.
@@ -202,7 +225,9 @@ class Index:
             "UNION ALL SELECT seq, task_id, NULL FROM gone WHERE seq > ? ORDER BY seq",
             (seq, seq),
         )
-        return [(at, task_id, quick_json.loads(text) if text else None) for at, task_id, text in rows]
+        known = [(at, task_id, text) for at, task_id, text in rows if ids.is_safe_name(task_id, 64)]
+        parsed = {row["task_id"]: row for row in self._parsed(text for _, _, text in known if text)}
+        return [(at, task_id, parsed.get(task_id)) for at, task_id, _ in known]
 
     def numbers(self) -> dict[str, int]:
         """The number of the last change of each task."""

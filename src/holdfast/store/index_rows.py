@@ -106,7 +106,7 @@ def read_row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
     is_true = (
         manifest is not None
         and is_sound(manifest)
-        and (manifest["status"] not in ENDS or _has_ended_as(home, task_id, manifest["status"]))
+        and (manifest["status"] not in ENDS or has_ended_as(home, task_id, manifest["status"]))
     )
     if manifest is None or not is_true:
         stamp, packet = "", home.packet(task_id)
@@ -119,7 +119,8 @@ def read_row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
     return short(manifest), stamp
 
 
-def _has_ended_as(home: Home, task_id: str, status: str) -> bool:
+def has_ended_as(home: Home, task_id: str, status: str) -> bool:
+    """Whether the journal ends with this status."""
     from holdfast.store import ends  # the index knows most ends already
 
     try:

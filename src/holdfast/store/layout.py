@@ -113,10 +113,6 @@ class Home:
         """The record that a command made the schedule. No task has such an id."""
         return f"{self.admitted}/.schedule-{name}"
 
-    def project_note(self, name: str) -> str:
-        """The note of a directory in which agents work."""
-        return f"{self.projects}/{name}"
-
     def session_lock(self, name: str) -> str:
         """The lock of an agent's session."""
         return f"{self.sessions}/{name}.lock"

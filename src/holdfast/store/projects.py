@@ -1,7 +1,8 @@
 """`<home>/projects/`: the directories in which agents of this home work, for `program_search`.
 
 One file per directory, named by the digest of its path, with the path as content. It is written before the
-first task there, and never changed.
+first task there, and never changed. An agent can remove it, so there is another one beside the user's
+settings.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import os
 
 from holdfast import files, program_search
-from holdfast.store import atomic
+from holdfast.errors import HoldfastError
+from holdfast.store import atomic, trust_dir
 from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
@@ -21,19 +23,28 @@ _MANY = 200
 
 
 def note(home: Home, project: str) -> None:
-    """Note the project of a task, and roots of projects around it. Raises OSError."""
+    """Note the project of a task, and roots of projects around it. Raises OSError, StorageError."""
     for directory in program_search.roots_around(project):
-        path = home.project_note(sha256(os.fsencode(directory))[:32])
-        if not os.path.lexists(path):
-            atomic.make_directory(home.projects)
-            _forget_removed(home)
-            atomic.write(path, os.fsencode(directory), durable=False)
+        _note(home.projects, directory)
+        try:
+            trust_dir.make()
+            _note(program_search.own_notes(), directory)
+        except (OSError, HoldfastError):
+            continue  # the user's settings are read-only: there is the one in the home
 
 
-def _forget_removed(home: Home) -> None:
-    names = os.listdir(home.projects)
+def _note(folder: str, directory: str) -> None:
+    path = os.path.join(folder, sha256(os.fsencode(directory))[:32])
+    if not os.path.lexists(path):
+        atomic.make_directory(folder)
+        _forget_removed(folder)
+        atomic.write(path, os.fsencode(directory), durable=False)
+
+
+def _forget_removed(folder: str) -> None:
+    names = os.listdir(folder)
     for name in names if len(names) > _MANY else ():
-        path = os.path.join(home.projects, name)
+        path = os.path.join(folder, name)
         try:
             is_there = os.path.isdir(os.fsdecode(files.read(path)))
         except OSError:

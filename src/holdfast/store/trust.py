@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast import clock, paths
+from holdfast import clock, paths, program_search
 from holdfast.errors import NotPossible
 from holdfast.store import atomic, trust_dir
 from holdfast.store.digest import sha256
@@ -89,14 +89,14 @@ class TrustCheck:
 
 
 def is_in_repository(path: str, project: str) -> bool:
-    """Whether others may have written a file: it is in the project, or in a repository or project of any
-    kind."""
-    place = os.path.realpath(path)
+    """Whether others may have written a file: it is in the project, in a repository or project of any kind,
+    or where agents have worked."""
+    place, known = os.path.realpath(path), program_search.projects_of_tasks()
     top = os.path.realpath(project)
     if place == top or place.startswith(top.rstrip("/") + "/"):
         return True
     while True:
-        if any(os.path.lexists(os.path.join(place, name)) for name in (".git", ".holdfast")):
+        if program_search.is_marked(place) or place in known:
             return True
         if place == os.path.dirname(place):
             return False

@@ -39,7 +39,7 @@ def apply(packet: Packet, *, as_patch: bool, warn: Callable[[str], None]) -> App
     from holdfast.workspace.worktrees.apply import apply
 
     asker.check(asker.find(), packet, "apply")
-    manifest = load.read_manifest(packet)
+    manifest = load.derived(packet)
     check_ended(packet, manifest)
     # A command line is not a commit title: it is long and may contain anything.
     goal = manifest.get("task_name") if manifest.get("agent") == "command" else manifest.get("goal")
@@ -99,11 +99,11 @@ def publish(
     from holdfast.workspace.worktrees import push
 
     asker.check(asker.find(), packet, "pr")
-    manifest = load.read_manifest(packet)
+    manifest = load.derived(packet)
     _check_publishable(packet, manifest, draft=draft)
     title = text.title(packet, manifest)
     pushed = push.push(packet, goal=title, remote=remote, is_confirmed=is_confirmed)
-    body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
+    body = text.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out, unjudged=pushed.unjudged)
     forge = Forge(manifest["project_dir"], pushed.repository)
     published = Published(pushed=pushed, title=title, body=body, forge=forge)
     try:

@@ -13,6 +13,7 @@ from holdfast.workspace.project_tree import ProjectTree, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.model.task import Task
     from holdfast.store.layout import Packet
 
 
@@ -57,14 +58,7 @@ def _from_journal(packet: Packet) -> Base | None:
     if packet.worktree_name != packet.task_id:
         return None  # that of a candidate is made whenever it is prepared
     task = load.fold(packet)
-    found = next(
-        (
-            state.workspace
-            for state in task.stage_states.values()
-            if state.workspace is not None and state.workspace.base_tree
-        ),
-        None,
-    )
+    found = task.first_workspace
     if found is None:
         return None
     directory, branch = task.spec.project_dir, None
@@ -89,9 +83,7 @@ def _fits(packet: Packet, base: Base) -> bool:
     """
     task = load.fold(packet)
     spec, project = task.spec, base.place
-    known = {state.workspace.base_tree for state in task.stage_states.values() if state.workspace is not None}
-    known.discard("")
-    if base.kind != spec.workspace or (known and base.base_tree not in known):
+    if base.kind != spec.workspace or not _fits_journal(task, base):
         return False
     if base.kind == "worktree":
         tree = task_worktree.of(packet)
@@ -107,10 +99,24 @@ def _fits(packet: Packet, base: Base) -> bool:
         # One that is gone is reported as such when it is needed.
         if repository is not None:
             dirs = (repository.git_dir, repository.common_dir)
-    is_there = project.directory == directory and project.top in tops
+    if project.directory != directory or project.top not in tops:
+        return False
+    below = os.path.relpath(directory, project.top)
+    if project.prefix != ("" if below == "." else f"{below}/"):
+        return False
     if project.git_dir is None:
-        return is_there and project.top == directory
-    return is_there and (project.git_dir, project.common_dir) == dirs
+        return project.top == directory
+    return (project.git_dir, project.common_dir) == dirs
+
+
+def _fits_journal(task: Task, base: Base) -> bool:
+    """Whether start tree, commit and repository are those that were there before the first stage."""
+    first = task.first_workspace
+    if first is None:
+        return True
+    # Without a repository there is no clean room.
+    has_repository = base.place.git_dir is not None or not first.own_files
+    return has_repository and (first.base_tree, first.commit) == (base.base_tree, base.commit)
 
 
 def require(packet: Packet) -> Base:

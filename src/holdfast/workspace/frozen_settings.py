@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import os
 
+from holdfast.errors import NotPossible
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 from holdfast.workspace import base as bases
 from holdfast.workspace import git
 from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.model.task import Task
     from holdfast.store.layout import Packet
 
+#: The longest file of settings.
+_MAX_BYTES = 64 << 20
 #: The field of the file that has the repository.
 _REPOSITORY = "repository"
 
@@ -26,6 +31,23 @@ def freeze(packet: Packet, repository: git.Repository) -> None:
         atomic.make_directory(packet.state)
         frozen = {**git.settings.read(repository).to_json(), _REPOSITORY: repository.to_json()}
         atomic.write_json(packet.git_settings, frozen, durable=True)
+
+
+def refuse_changed(packet: Packet, task: Task, stage: str) -> None:
+    """Raises NotPossible if what is saved is not what the journal says: an agent changed it."""
+    data = atomic.read_small(packet.git_settings, _MAX_BYTES)
+    if data is not None and not task.settings_before:
+        atomic.forget(packet.git_settings)  # no check before the work wrote it
+        data = None
+    found, noted = sha256(data) if data is not None else "", task.settings_before
+    prepared = task.stage_state(stage).workspace
+    if not noted and prepared is not None and prepared.settings:
+        found, noted = Trees.of(packet).settings_digest, prepared.settings
+    if found != noted:
+        raise NotPossible(
+            f"git's settings in {packet.path} are not those from before the work: they were changed",
+            hint="an agent may have hidden files by them; check the workspace by hand",
+        )
 
 
 def read(packet: Packet) -> git.Settings | None:

@@ -30,6 +30,13 @@ def project(remote: Repo) -> Repo:
     return repos.pushed_project(remote)
 
 
+def give_address(project: Repo, remote: Repo) -> None:
+    """Let git itself push: the address of `origin` is no path, but the user's settings lead to one."""
+    with open(os.path.join(os.environ["HOME"], ".gitconfig"), "w", encoding="utf-8") as file:
+        file.write(f'[url "{remote.path}"]\n\tinsteadOf = https://forge.example/o/n.git\n')
+    project.git("remote", "set-url", "origin", "https://forge.example/o/n.git")
+
+
 def work(project: Repo, task_id: str = "it", **more: Any) -> Task:
     # A stage that is run again does more.
     before = Scenario().usage(input_tokens=1200, output_tokens=300, cost_usd=0.25)
@@ -164,6 +171,7 @@ class TestKilled:
         assert Repo(tree, with_git=False).git("rev-list", "--count", "main..holdfast/it") == "1\n"
 
     def test_while_the_remote_takes_it(self, project: Repo, remote: Repo) -> None:
+        give_address(project, remote)
         work(project)
         script = self.die("push").replace("{{pid}}", "{pid}")
         path = remote.write("hooks/pre-receive", f"#!{sys.executable}\n{script}")
@@ -197,7 +205,10 @@ class TestHostile:
             os.chmod(path, 0o755)
         return ran
 
-    def test_no_command_of_the_repository_runs(self, project: Repo, remote: Repo) -> None:
+    @pytest.mark.parametrize("is_path", [False, True], ids=["address", "path"])
+    def test_no_command_of_the_repository_runs(self, project: Repo, remote: Repo, is_path: bool) -> None:
+        if not is_path:
+            give_address(project, remote)
         ran = self.planted(project)
         work(project)
         done = pr("it", gh=Gh())

@@ -63,7 +63,7 @@ def test_the_setting_says_how_long_tasks_are_kept(home: str) -> None:
     make("it")
     assert prune() == []
     path = os.path.join(os.environ["HOME"], ".config", "holdfast", "config.toml")
-    os.makedirs(os.path.dirname(path))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write("keep_for = 0\n")
     assert prune() == ["it"]

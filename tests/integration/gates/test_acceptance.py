@@ -27,6 +27,7 @@ class Verify:
         stages=(("codex_verify", "verify"),),
         **asked,
     ) -> None:
+        self.gates = 0
         self.repo = Repo(os.path.join(os.path.dirname(home), "project"))
         self.repo.commit("a")
         self.packet = packet_for(
@@ -45,6 +46,17 @@ class Verify:
             journal.close()
 
     def judge(self) -> tuple[int, list[str]]:
+        """As a runner does: again, if the gate before was killed."""
+        self.gates += 1
+        opening = {
+            "attempt": self.gates,
+            "attempt_id": "ses_00000000",
+            "stage": "codex_verify",
+            "kind": "gate",
+        }
+        journal = opened(self.packet)
+        journal.append([ev.AttemptOpened.from_json({**opening, "agent": "codex", "mode": "fresh"})])
+        journal.close()
         code, result = judge(self.packet, "codex_verify")
         assert result["failed"] == ("acceptance" if code else "")
         return code, result["reasons"]

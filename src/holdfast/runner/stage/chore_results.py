@@ -15,6 +15,7 @@ from holdfast.redact import MARGIN, begin_of
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.plan.facts import ChoreResult
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,11 +81,14 @@ def take_result(ledger: Ledger, chore: Execution) -> None:
 def _take_pre_work(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> None:
     # Written before the event: the gate reads the list of uncommitted files from it.
     atomic.write_json(ledger.packet.pre_work(chore.stage), result, durable=True)
+    settings = atomic.read_small(ledger.packet.git_settings, _EVIDENCE_BYTES)
     ledger.record(
         ev.PreWorkChecked(
             stage=chore.stage,
             passed=result.get("passed") is True,
             reasons=tuple(ledger.redact(str(reason)) for reason in result.get("reasons", ())),
+            result=sha256(atomic.encode_json(result)),
+            settings=sha256(settings) if settings is not None else "",
         )
     )
 

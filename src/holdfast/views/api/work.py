@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def apply(packet: Packet, *, patch: bool) -> Applied:
     """As `holdfast apply`."""
     done = delivery.apply(packet, as_patch=patch, warn=_warn)
-    if objections := load.read_manifest(packet).get("concerns"):
+    if objections := load.derived(packet).get("concerns"):
         _warn(f"there are objections: {concerns.all_as_text(objections)}")
     return Applied(
         how=done.how,

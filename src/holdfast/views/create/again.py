@@ -65,7 +65,7 @@ def _from_file(spec: TaskSpec, path: str) -> dict[str, str]:
     trusted = spec.trust.get("env_file")
     if trusted is None:
         variables = environment.read_file(path)
-        is_as_it_was = spec.env_file_sha256 in ("", environment.digest_of(variables))
+        is_as_it_was = spec.env_file_sha256 == environment.digest_of(variables)
         if not is_as_it_was and trust.is_in_repository(path, spec.project_dir):
             raise NotPossible(
                 f"{path} was changed after the task was created, and its agent can write there",

@@ -147,7 +147,7 @@ def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for task_id in load.archived_ids(home):
         try:
-            rows.append({**short(load.read_manifest(home.archived(task_id))), "runner_gone": False})
+            rows.append({**short(load.read_true(home.archived(task_id))), "runner_gone": False})
         except HoldfastError:
             continue
     return _newest_first(rows, state)

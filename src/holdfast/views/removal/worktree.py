@@ -7,7 +7,7 @@ import re
 
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
-from holdfast.store.layout import Packet
+from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +52,18 @@ def remove_worktree(packet: Packet, *, force: bool = False) -> RemovedWorktree:
 
 
 def _candidates(packet: Packet) -> list[Packet]:
-    """The packet with each worktree of a candidate."""
+    """The packet with each worktree of a candidate.
+
+    Another task may have its name, and an agent can write the record: what is there is then that task's.
+    """
     names = os.listdir(packet.workspace) if os.path.isdir(packet.workspace) else []
     found = [match[1] for name in sorted(names) if (match := _CANDIDATE.fullmatch(name))]
-    return [packet.candidate(int(number)) for number in found]
+    candidates = [packet.candidate(int(number)) for number in found]
+    return [each for each in candidates if not _is_task(packet.home, each.worktree_name)]
+
+
+def _is_task(home: Home, name: str) -> bool:
+    return any(os.path.lexists(each.path) for each in (home.packet(name), home.archived(name)))
 
 
 def _remove_candidate(packet: Packet) -> str:

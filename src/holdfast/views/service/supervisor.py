@@ -156,6 +156,8 @@ def status(home: Home) -> dict[str, Any]:
         "has_file": os.path.exists(str(record.get("path"))),
         "start": record.get("start"),
     }
+    if start_command(record) is None:
+        return {**facts, "state": "unknown"}  # an agent can write the record, also a name that is an option
     if record.get("kind") == unit_text.LAUNCHD:
         done = _try(["launchctl", "print", f"{_domain()}/{name}"])
         return {**facts, "state": "loaded" if done is not None and not done.returncode else "not loaded"}

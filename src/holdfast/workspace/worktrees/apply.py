@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from functools import partial
 
 from holdfast.errors import GitFailed, NotPossible
@@ -22,6 +23,8 @@ from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, patch, within
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import commits, submodules, unmerged, worktree
+from holdfast.workspace.worktrees.overwritten import refuse_overwriting
+from holdfast.workspace.worktrees.unjudged import changed_since_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ class Applied(Record):
     was_there: bool = False
     #: Directories of the worktree that cannot be read: what is in them was not applied.
     unreadable: tuple[str, ...] = ()
+    #: Files in the scope that changed after the last gate passed: no gate saw them as they are.
+    unjudged: tuple[str, ...] = ()
 
 
 def apply(packet: Packet, *, goal: str, as_patch: bool, is_recorded: bool = True) -> Applied:
@@ -122,9 +127,10 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
             left_out=tuple(left_out),
             was_there=True,
         )
-    refuse_unseen(packet, tree, head, scope)
+    seen = refuse_unseen(packet, tree, head, scope)
     commits.make_ready_to_merge(main, branch)
-    _try_merge(tree, head, source)
+    merged = _try_merge(tree, head, source) or head
+    refuse_overwriting(partial(git.run, of=main), main.top, "HEAD", merged)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     args = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
     try:
@@ -149,6 +155,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
         left_out=tuple(left_out),
         submodules=changed_submodules,
         squashed=squashed,
+        unjudged=changed_since_gate(packet, seen),
     )
 
 
@@ -192,8 +199,8 @@ def squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
     return True
 
 
-def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None) -> None:
-    """Raises NotPossible if a commit has other content in the scope than the files.
+def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None) -> str:
+    """Raises NotPossible if a commit has other content in the scope than the files; returns their tree.
 
     Gates and `diff` see the files. git can be told to see no difference: by flags or times in an index, or by
     ignore rules.
@@ -212,6 +219,7 @@ def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None
             hint=f"nothing was changed; 'git diff {head[:12]}' in {tree.path} shows it; "
             "--patch applies the files",
         )
+    return seen
 
 
 def _empty_submodules(tree: Worktree, head: str) -> list[str]:
@@ -259,18 +267,20 @@ def _nothing(
     return NotPossible(f"{packet.task_id} has nothing new for {where}", hint="nothing to do")
 
 
-def _try_merge(tree: Worktree, head: str, source: str) -> None:
-    """Look for conflicts without changing a file.
+def _try_merge(tree: Worktree, head: str, source: str) -> str:
+    """Look for conflicts without changing a file. Returns the merged tree.
 
-    (git before 2.38 cannot; then the merge itself is aborted.)
+    (git before 2.38 cannot; then it is empty, and the merge itself is aborted.)
     """
     merged = git.merge_trees(partial(git.call, of=worktree.main_of(tree)), "HEAD", head)
     if merged.has_conflicts:
         raise _conflict(
             merged.conflicts,
             tree.main,
-            hint=f"'git merge {source}' in {tree.main} merges it by hand; nothing was changed",
+            # The name of a branch is an agent's choice, and people copy hints into their shell.
+            hint=f"'git merge {shlex.quote(source)}' in {tree.main} merges it by hand; nothing was changed",
         )
+    return merged.tree
 
 
 def _conflict(paths: Sequence[str], where: str, *, hint: str) -> NotPossible:
@@ -324,6 +334,8 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
         if is_recorded or not paths:
             raise _nothing(packet, tree.main, left_out, hidden=unreadable(tree.path))
     else:
+        # git would write some files before it fails.
+        refuse_overwriting(trees.run, main.top, ours, merged.tree)
         git.run(
             ["apply", "--whitespace=nowarn", "--binary", "-"],
             of=worktree.main_of(tree),
@@ -331,7 +343,14 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
         )
         failpoint("apply.patched")
     atomic.write_json(packet.applied, {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
-    return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out, was_there=was_there)
+    return Applied(
+        how="patch",
+        into=tree.main,
+        paths=paths,
+        left_out=left_out,
+        was_there=was_there,
+        unjudged=changed_since_gate(packet, whole),
+    )
 
 
 def _too_large(trees: Trees, base: Base, tree: str) -> list[str]:

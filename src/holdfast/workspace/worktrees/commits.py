@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 
 from holdfast import files
 from holdfast.errors import NotPossible
@@ -102,7 +103,7 @@ def make_ready_to_merge(repository: git.Repository, branch: str) -> None:
     if _refers_to_another(git_dir, branch):
         raise NotPossible(
             f"the branch that is checked out in {repository.top} only refers to {branch}",
-            hint=f"'git switch {branch}' first; nothing was changed",
+            hint=f"'git switch {shlex.quote(branch)}' first; nothing was changed",
         )
     if os.path.lexists(os.path.join(git_dir, "MERGE_HEAD")):
         raise NotPossible(

@@ -14,7 +14,8 @@ from holdfast.store.directories import unreadable
 from holdfast.workspace import git, lock
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.git import remote as remotes
-from holdfast.workspace.worktrees import apply, submodules, unmerged, worktree
+from holdfast.workspace.worktrees import apply, local_remote, submodules, unmerged, worktree
+from holdfast.workspace.worktrees.unjudged import changed_since_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Pushed(Record):
     left_out: tuple[str, ...] = ()
     #: Directories of the worktree that cannot be read: what is in them was not pushed.
     unreadable: tuple[str, ...] = ()
+    #: Files in the scope that changed after the last gate passed: no gate saw them as they are.
+    unjudged: tuple[str, ...] = ()
 
 
 def push(packet: Packet, *, goal: str, remote: str | None, is_confirmed: bool) -> Pushed:
@@ -78,22 +81,29 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
     if head is None or worktree.is_ancestor(tree, head, tree.commit):
         outside = f"; outside its scope: {', '.join(left_out[:5])}" if left_out else ""
         raise NotPossible(f"{packet.task_id} has nothing to push{outside}", hint="nothing was pushed")
-    apply.refuse_unseen(packet, tree, head, scope)
+    seen = apply.refuse_unseen(packet, tree, head, scope)
     if submodules.unmerged(tree):
         raise NotPossible(
             f"{packet.task_id} has commits in submodules, which must be pushed first",
             hint=f"'holdfast apply {packet.task_id}' copies them into your repositories",
         )
-    old = remotes.tip(worktree.main_of(tree), place, tree.branch)
+    main, local = worktree.main_of(tree), local_remote.at(place.path) if place.path is not None else None
+    if local is not None:
+        old = local_remote.tip(local, tree.branch)
+    else:
+        old = remotes.tip(main, place, tree.branch)
     if old is not None and not _is_ours(tree, old, head):
         raise NotPossible(
             f"{tree.branch} at {place.url} has commits that are not of this task: {old[:12]}",
             hint="nothing was pushed; merge those commits first, or remove them there",
         )
     if old != head:
-        remotes.push(worktree.main_of(tree), place, commit=head, branch=tree.branch, instead_of=old)
+        if local is not None:
+            local_remote.push(main, local, commit=head, branch=tree.branch, instead_of=old)
+        else:
+            remotes.push(main, place, commit=head, branch=tree.branch, instead_of=old)
         failpoint("pr.pushed")
-    names = git.names(git.run(["diff", "--name-only", "-z", tree.commit, head], of=worktree.main_of(tree)))
+    names = git.names(git.run(["diff", "--name-only", "-z", tree.commit, head], of=main))
     return Pushed(
         branch=tree.branch,
         commit=head,
@@ -104,6 +114,7 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
         paths=tuple(names),
         left_out=tuple(left_out),
         unreadable=unreadable(tree.path),
+        unjudged=changed_since_gate(packet, seen),
     )
 
 

@@ -117,11 +117,11 @@ def _bring_commit(
         _bring_commit(tree, inner, inner_commit, project=home, place=name, ref=ref)
     if _missing(home, [commit]):
         refuse_branch_links(home, ref)
-        _copy(source, home, commit)
+        copy_commit(source, home, commit)
         git.run(["update-ref", "--no-deref", f"refs/heads/{ref}", commit], of=home)
 
 
-def _copy(source: git.Repository, home: git.Repository, commit: str) -> None:
+def copy_commit(source: git.Repository, home: git.Repository, commit: str) -> None:
     """Copy a commit with its history. Not with `git fetch`, which starts a git with the source's settings."""
     plain_path(home.common_dir, os.path.join(home.common_dir, "objects", "pack"))
     tips = git.run(["for-each-ref", "--format=%(objectname)"], of=home).decode().split()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from holdfast import paths
 from holdfast.model import concerns
 from holdfast.packet import load
@@ -54,13 +56,15 @@ def run(values: dict[str, Any]) -> int:
     if applied.squashed:
         out.talk("its commits were squashed: some changed files outside the scope, which was reverted later")
     if applied.submodules:
-        which = " ".join(applied.submodules)
+        which = " ".join(map(shlex.quote, applied.submodules))
         out.talk(f"'git submodule update --recursive {which}' updates {few(applied.submodules)}")
     if applied.left_out:
         out.talk(f"left out (outside the scope): {few(applied.left_out)}")
     for path in applied.unreadable:
         out.talk(f"warning: {path} cannot be read, so what is in it was not applied; 'chmod u+rx' opens it")
-    manifest = load.read_manifest(packet)
+    if applied.unjudged:
+        out.talk(f"warning: changed after the last gate passed, and not checked: {few(applied.unjudged)}")
+    manifest = load.derived(packet)
     if objections := manifest.get("concerns"):
         out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     if applied.how == "merge" and not applied.left_out:

@@ -18,7 +18,7 @@ from holdfast.views.cli.commands import run as run_verb
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.parse.task_options import LABEL, PERMISSIONS, PROJECT, TRUST_PROJECT
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, user_file
 from holdfast.views.create import agent_options
 from holdfast.views.facts import pipelines
 from holdfast.views.text import next_steps
@@ -175,6 +175,7 @@ def run(values: dict[str, Any]) -> int:
     if values["run"] and not is_kept:
         with new_packet.temporary(draft) as place:
             return _run(place, draft, values)
+    user_file.refuse_way_out(folder)
     new_packet.write(folder, draft)
     if plan is None:
         _trust(folder, written)

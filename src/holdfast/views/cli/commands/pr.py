@@ -79,6 +79,7 @@ def run(values: dict[str, Any]) -> int:
             is_confirmed=values["yes"],
         )
         pushed, url, is_new = published.pushed, published.url, published.is_new
+        _warn_of_unjudged(pushed)
         if url is None:
             if values["json"]:
                 _print_json(packet, pushed, None, is_new=False, checks=None)
@@ -97,6 +98,13 @@ def run(values: dict[str, Any]) -> int:
         _print_failed(failed)
         if status := _send_back(packet, published.forge, failed):
             return status
+
+
+def _warn_of_unjudged(pushed: Pushed) -> None:
+    from holdfast.workspace.snapshots.changes import few
+
+    if pushed.unjudged:
+        out.talk(f"warning: changed after the last gate passed, and not checked: {few(pushed.unjudged)}")
 
 
 def _print_opened(pushed: Pushed, url: str, *, is_new: bool) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast import program_search
 from holdfast.errors import NoSuchDirectory, NotPossible
 from holdfast.store import atomic
 
@@ -38,9 +39,10 @@ def refuse_way_out(name: str) -> None:
 
 def _project_around(path: str) -> str | None:
     """The innermost project that contains a path, as it is written."""
+    known = program_search.projects_of_tasks()
     while (above := os.path.dirname(path)) != path:
         path = above
-        if any(os.path.lexists(os.path.join(path, mark)) for mark in (".git", ".holdfast")):
+        if program_search.is_marked(path) or os.path.realpath(path) in known:
             return path
     return None
 

@@ -1,0 +1,40 @@
+"""What an agent writes is neither an option of another program nor a command to the user's terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+from holdfast.testing import Scenario
+from tests.support.tasks import Task, holdfast
+
+ESCAPES = "\x1b]0;title\x07\x9b2J"
+
+
+def test_names_of_tools_are_no_escape_sequences(home: str) -> None:
+    scenario = Scenario().tool(f"Bash{ESCAPES}", command="true").result("done")
+    Task.play(scenario).wait_for("completed", within_s=30)
+    for words in (("metrics", "--prometheus"), ("metrics",), ("report",)):
+        shown = holdfast(*words).stdout
+        assert "Bash" in shown or words[0] == "report", shown
+        assert not [char for char in shown if not char.isprintable() and char != "\n"], shown
+
+
+def test_a_record_of_a_service_has_no_option_for_systemctl(home: str) -> None:
+    folder = os.path.join(os.path.dirname(home), "installed")
+    os.mkdir(folder)
+    called = os.path.join(folder, "called")
+    for name in ("systemctl", "loginctl"):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho "$*" >> {called}\n')
+        os.chmod(file.name, stat.S_IRWXU)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    for unit in ("--machine=root@.host", "-Hexample.org", "other.service"):
+        with open(os.path.join(home, "service.json"), "w", encoding="utf-8") as file:
+            json.dump({"schema": "holdfast.service/1", "home": home, "kind": "systemd", "unit": unit}, file)
+        for words in (("service", "status"), ("status",), ("doctor",)):
+            holdfast(*words, env=env)
+        if os.path.exists(called):
+            with open(called, encoding="utf-8") as file:
+                assert unit.strip() not in file.read()
