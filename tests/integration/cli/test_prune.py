@@ -87,7 +87,12 @@ def test_keep_size_and_where(home: str) -> None:
 def test_summary_and_markers_may_stay(home: str) -> None:
     make("a", "b")
     holdfast("archive", "b")
+    before = json.loads(holdfast("metrics", "--json").stdout)["home"]
     assert prune("--keep", "0", "--keep-summaries", "--yes") == ["a", "b"]
+    for _ in range(2):
+        assert json.loads(holdfast("metrics", "--json").stdout)["home"] == before
+    os.unlink(os.path.join(home, "metrics.json"))
+    assert json.loads(holdfast("metrics", "--json").stdout)["home"]["completed"] == 2
     assert names(home) == []
     for task_id in ("a", "b"):
         left = {name for _, _, found in os.walk(os.path.join(home, "archive", task_id)) for name in found}
