@@ -56,8 +56,19 @@ def test_items_are_worked_on_apart_and_merged_together() -> None:
         assert (spec["parent"], spec["queue"]["pool"]) == (task.id, "default")
     listed = holdfast("ls", "-q", "--label", "fan-out=f1").stdout.split()
     assert sorted(listed) == ["f1", "f1.a", "f1.b", "f1.c"]
-    assert holdfast("apply", task.id).returncode == 0
+    applied = holdfast("apply", task.id)
+    assert applied.returncode == 0
+    assert f"  holdfast rm --items {task.id}   remove the task and its items" in applied.stderr
     assert os.path.exists(os.path.join(repo.path, "c.txt"))
+    # Without --items, the tasks of the items stay, and are named.
+    removed = holdfast("rm", task.id)
+    assert removed.stderr.splitlines() == [
+        f"removed {task.id}",
+        "the tasks of its items stay: f1.a, f1.b, f1.c",
+        "  holdfast rm --label fan-out=f1   remove them, too",
+    ]
+    assert holdfast("rm", "--label", "fan-out=f1").returncode == 0
+    assert holdfast("ls", "-q").stdout == ""
 
 
 @pytest.mark.req("GAT-13")

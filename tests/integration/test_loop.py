@@ -225,6 +225,7 @@ def test_a_task_that_waits_less_than_a_minute_keeps_its_slot(home: str) -> None:
     up()
     first.wait_for("waiting")
     assert json.loads(holdfast("status", "--json").stdout)["slots"]["used"] == 1
+    assert f"waiting  {first.id}  waiting, command, " in holdfast("status").stdout
     first.wait_for("completed", within_s=60)
     task("other").wait_for("completed")
     begun = task("other").events("attempt.opened")[0]["at"]

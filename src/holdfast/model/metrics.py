@@ -88,10 +88,7 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "output_tokens": _total(task["api_usage"]["output_tokens"] for task in chosen),
             "cost_usd": round(sum(costs), 6) if costs else None,
             #: Tasks with paid calls of unknown cost; the sum does not include them. Commands have none.
-            "cost_unknown_of": sum(
-                usage["cost_usd"] is None and usage["paid_calls"] > 0
-                for usage in (task["api_usage"] for task in chosen)
-            ),
+            "cost_unknown_of": sum(_is_cost_unknown(task["api_usage"]) for task in chosen),
             #: Calls with unknown cost, also of tasks whose cost is known in part.
             "unpriced_calls": sum(task["api_usage"].get("unpriced_calls") or 0 for task in chosen),
             **_uncounted(sum(task["api_usage"].get("uncounted_takeovers") or 0 for task in chosen)),
@@ -101,6 +98,12 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "breakdown": dict(sorted(tools.items(), key=lambda item: (-item[1], item[0]))),
         },
     }
+
+
+def _is_cost_unknown(usage: dict[str, Any]) -> bool:
+    """Whether nothing is known about the cost of its calls: at least $0.00 is no information."""
+    is_partial = bool(usage.get("unpriced_calls"))
+    return usage["paid_calls"] > 0 and (usage["cost_usd"] is None or (is_partial and not usage["cost_usd"]))
 
 
 def _uncounted(takeovers: int) -> dict[str, int]:

@@ -140,7 +140,7 @@ ACTIONS: dict[str, ActionTemplate] = {
     ),
     "raise_time": ActionTemplate(
         means="A time limit was reached.",
-        steps=(Suggestion(command="{again}", does="go on, with more time"),),
+        steps=(Suggestion(command="{again}", does="go on, for the same time again"),),
     ),
     "retry": ActionTemplate(
         means="It may work another time.", steps=(Suggestion(command="{again}", does="try again"),)
@@ -213,6 +213,8 @@ class TaskFacts(Record):
     approval: str = ""
     wake_at: str | None = None
     is_past_deadline: bool = False
+    #: Active time of its last run.
+    active_s: float | None = None
     has_changes: bool = False
     #: What its reviewers or verifiers object to; empty if nothing.
     objection: str = ""
@@ -237,7 +239,9 @@ def for_task(facts: TaskFacts) -> NextAction:
         case Status.FAILED | Status.TIMEOUT:
             return _failed(facts)
         case Status.ABANDONED if facts.is_past_deadline or not facts.remedy:
-            longer = Suggestion(command=f"{_again(facts)} --deadline 10h", does="go on, with more time")
+            longer = Suggestion(
+                command=f"{_again(facts)} --deadline {_twice(facts.active_s)}", does="go on, with more time"
+            )
             action = _filled("raise_time", facts, facts.reason or "its deadline is over")
             return action.evolve(steps=(longer,))
         case Status.ABANDONED:
@@ -284,6 +288,7 @@ def for_manifest(
             approval=interrupt.get("approval") or "",
             wake_at=manifest.get("wake_at"),
             is_past_deadline=bool(manifest.get("is_past_deadline")),
+            active_s=manifest.get("active_s"),
             has_changes=bool(workspace),
             objection=concerns.all_as_text(manifest.get("concerns") or ()),
             applied=applied_words(manifest),
@@ -460,6 +465,16 @@ def _replaced(template: str, words: dict[str, str]) -> str:
     for name, text in words.items():
         template = template.replace(name, text)
     return template
+
+
+def _twice(active_s: float | None) -> str:
+    """A longer deadline: twice the time that was not enough, `40s`, `10h`. Twice the default if unknown."""
+    if active_s is None:
+        return "10h"
+    for unit, seconds in (("h", 3600), ("m", 60)):
+        if active_s >= seconds:
+            return f"{round(2 * active_s / seconds)}{unit}"
+    return f"{max(1, round(2 * active_s))}s"
 
 
 def _again(facts: TaskFacts) -> str:

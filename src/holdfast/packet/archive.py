@@ -72,7 +72,7 @@ def restore(packet: Packet) -> Packet:
     """
     home = packet.home
     target = home.packet(packet.task_id)
-    if is_stripped(packet):
+    if load.is_stripped(packet):
         raise NotPossible(
             f"cannot restore {packet.task_id}: 'prune --keep-summaries' left only its summary",
             hint=f"see {packet.path}",
@@ -122,11 +122,6 @@ def _inside(folder: str) -> list[str]:
         return [os.path.join(folder, name) for name in os.listdir(folder)]
     except OSError:
         return []
-
-
-def is_stripped(packet: Packet) -> bool:
-    """Whether only the summary is left."""
-    return not os.path.exists(packet.journal)
 
 
 def size_bytes(path: str) -> int:

@@ -271,3 +271,17 @@ def is_live(packet: Packet, status: str) -> bool:
         return not os.path.exists(packet.task_done)
     # A marker of a task that has not ended is not ours.
     return Status(status) not in PARKED
+
+
+def is_stripped(packet: Packet) -> bool:
+    """Whether only the summary is left."""
+    return not os.path.exists(packet.journal)
+
+
+def require_whole(packet: Packet) -> None:
+    """Raises NotFound if `prune --keep-summaries` has left only the summary of an archived task."""
+    if packet.path.startswith(f"{packet.home.archive}/") and is_stripped(packet):
+        raise NotFound(
+            f"of {packet.task_id} only the summary is left",
+            hint=f"'holdfast show {packet.task_id} --summary' prints it",
+        )

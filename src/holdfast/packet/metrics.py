@@ -74,18 +74,25 @@ def gather(home: Home, *, with_archive: bool = True) -> list[dict[str, Any]]:
     figures: list[dict[str, Any]] = []
     for packet in packets:
         try:
-            size = os.stat(packet.journal).st_size
+            size = _journal_bytes(packet)
             old = known.get(packet.task_id)
             # The manifest of a live task may be behind its journal.
             # An older version wrote no figures of stages.
             is_known = old is not None and old.get("finished_at") and "stages" in old
-            if old is not None and is_known and old.get("journal_bytes") == size:
+            if old is not None and is_known and size in (None, old.get("journal_bytes")):
                 figures.append(old)
             else:
-                figures.append({**of_packet(packet), "journal_bytes": size})
+                figures.append({**of_packet(packet), "journal_bytes": size or 0})
         except (OSError, HoldfastError, KeyError, ValueError):
             continue  # removed in the meantime, or unreadable: `status` and `show` report it
     return figures
+
+
+def _journal_bytes(packet: Packet) -> int | None:
+    """The size of its journal; None if only the summary of an archived task is left."""
+    if packet.path.startswith(f"{packet.home.archive}/") and load.is_stripped(packet):
+        return None
+    return os.stat(packet.journal).st_size
 
 
 def report(home: Home) -> dict[str, Any]:

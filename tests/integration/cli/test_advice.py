@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -16,6 +17,11 @@ from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
 
 DOWN = "this home is down: queued tasks start after 'holdfast up'"
+
+
+def unwrapped(done: subprocess.CompletedProcess[str]) -> str:
+    """Its output with each fact on one line."""
+    return re.sub(r"\n +", " ", done.stdout)
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +108,7 @@ def test_a_queue_task_that_goes_on_after_up(monkeypatch: pytest.MonkeyPatch) -> 
     task.wait_for("interrupted")
     assert holdfast("down").returncode == 0
     going = task.ask("resume")
-    assert (going.returncode, going.stderr) == (0, f"{DOWN}\n")
+    assert (going.returncode, going.stderr) == (0, f"it is queued, first in line\n{DOWN}\n")
     assert task.status() == "queued"
     waited = holdfast("wait", "it", "--timeout", "0.2s")
     assert waited.returncode == 6
@@ -120,13 +126,20 @@ def test_a_queue_that_does_not_move_says_why(home: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write("look at the disk\n")
     told = holdfast("queue").stderr
-    assert "the queue waits for a person: look at the disk; 'holdfast queue resume' continues" in told
+    waits = "the queue waits for a person: look at the disk; 'holdfast queue resume' continues"
+    assert waits in told
+    assert f"queue     queued: {waits}" in unwrapped(holdfast("show", "it"))
+    assert f"waits:        {waits}" in unwrapped(holdfast("queue", "show", "it"))
+    assert holdfast("submit", "--id", "more", "--", "true", cwd=workspace()).stderr == f"{waits}\n"
     os.unlink(path)
     holdfast("queue", "pause")
+    paused = holdfast("submit", "--id", "third", "--", "true", cwd=workspace()).stderr
+    assert paused == "the queue is paused; 'holdfast queue resume' continues\n"
     assert "the queue is paused; 'holdfast queue resume' continues" in holdfast("queue").stderr
     holdfast("queue", "resume")
     holdfast("down")
     assert DOWN in holdfast("queue").stderr
+    assert f"queue     queued: {DOWN}" in unwrapped(holdfast("show", "it"))
 
 
 def test_unmerged_work_is_not_offered_a_flag_that_is_not_there() -> None:
@@ -176,4 +189,4 @@ def test_a_directory_that_is_gone_is_said_to_be_gone(args: tuple[str, ...]) -> N
 def test_a_task_whose_time_was_over_is_offered_more_of_it() -> None:
     done = holdfast("run", "--id", "slow", "--deadline", "0.3s", "--", "sleep", "60", cwd=workspace())
     assert done.returncode == 5, done.stderr
-    assert "holdfast retry slow --deadline 10h" in done.stderr
+    assert "holdfast retry slow --deadline 1s" in done.stderr

@@ -67,6 +67,7 @@ def test_what_earlier_tasks_took() -> None:
     assert [line[10:25] for line in lines] == ["scripted_impl  ", "scripted_review"], shown
     assert all("  done  " in line for line in lines)
     assert lines[0].endswith("1 call  1.0k tokens  $0.50")
+    assert "  1 call  - tokens" in lines[1], shown
 
 
 @pytest.mark.req("TEA-5")

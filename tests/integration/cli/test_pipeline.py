@@ -157,6 +157,11 @@ class TestCheck:
         assert (data["schema"], data["valid"], data["problems"]) == ("holdfast.pipeline-check/1", True, [])
         assert data["accepted_by"] == ["gemini_review"]
 
+    def test_stages_that_run_in_parallel_are_told_apart(self, agents: str) -> None:
+        packet(put(valid("safe_impl"), "routing.pipeline", {"profile": "review_fix"}))
+        done = holdfast("pipeline", "check", "p", "--trust-project", cwd=workspace())
+        assert "is valid: gemini_review + codex_review → copilot_" in " ".join(done.stdout.split())
+
     @pytest.mark.parametrize(
         ("words", "message"),
         [

@@ -87,12 +87,27 @@ def test_keep_size_and_where(home: str) -> None:
 def test_summary_and_markers_may_stay(home: str) -> None:
     make("a", "b")
     holdfast("archive", "b")
+    before = json.loads(holdfast("metrics", "--json").stdout)["home"]
     assert prune("--keep", "0", "--keep-summaries", "--yes") == ["a", "b"]
+    for _ in range(2):
+        assert json.loads(holdfast("metrics", "--json").stdout)["home"] == before
+    os.unlink(os.path.join(home, "metrics.json"))
+    assert json.loads(holdfast("metrics", "--json").stdout)["home"]["completed"] == 2
     assert names(home) == []
     for task_id in ("a", "b"):
         left = {name for _, _, found in os.walk(os.path.join(home, "archive", task_id)) for name in found}
         assert left == {"manifest.json", "manifest.yaml", "_summary.md", "_task.done", "command_run.done"}
         assert json.loads(holdfast("show", task_id, "--json").stdout)["status"] == "completed"
+        shown = holdfast("show", task_id).stdout
+        assert f"next      holdfast show {task_id} --summary   read its summary\n" in shown
+        assert "holdfast logs" not in shown
+        for verb in ("logs", "events"):
+            gone = holdfast(verb, task_id)
+            assert (gone.returncode, gone.stdout) == (3, "")
+            assert gone.stderr == (
+                f"error: of {task_id} only the summary is left\n"
+                f"hint: 'holdfast show {task_id} --summary' prints it\n"
+            )
     assert prune("--keep", "0", "--keep-summaries", "--yes") == []
     assert prune("--keep", "0", "--yes") == ["a", "b"]
 

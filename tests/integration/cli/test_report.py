@@ -63,8 +63,9 @@ def test_state_activity_interrupts_and_figures() -> None:
 
 def test_a_cost_that_is_known_in_part_is_said_to_be_so() -> None:
     Task.play(Scenario().usage(cost_usd=0.25).result()).wait_for("completed")
+    Task.shell("true").wait_for("completed")  # a command costs nothing
     assert "cost $0.25\n" in holdfast("report").stdout
-    Task.shell("true").wait_for("completed")
+    Task.play(Scenario().crash("KILL", once=True).result()).wait_for("completed")
     for verb in ("report", "metrics"):
         assert "cost at least $0.25 (unknown for 1 task)\n" in holdfast(verb).stdout
 

@@ -251,3 +251,12 @@ def test_a_long_answer_stays_below_its_question() -> None:
     rows = [line.rstrip() for line in terminal.text.splitlines()]
     first = rows.index("answered  why?")
     assert [row[:19] for row in rows[first + 1 : first + 3]] == ["            because"] * 2
+
+
+def test_a_question_without_an_answer_shows_who_went_on() -> None:
+    task = Task.shell('[ -e once ] || { touch once; echo why? > "$INTERRUPT_FILE"; sleep 60; }', "--id", "it")
+    task.wait_for("interrupted")
+    assert holdfast("resume", "it").returncode == 0
+    task.wait_for("completed")
+    rows = [line.rstrip() for line in holdfast("show", "it").stdout.splitlines()]
+    assert rows[rows.index("answered  why?") + 1].startswith("            resumed by ")

@@ -82,6 +82,9 @@ def test_keeper_seed_and_counts(home: str, monkeypatch: pytest.MonkeyPatch) -> N
     text = holdfast("status").stdout
     assert f"keeper   process {pid}" in text
     assert "tasks    1 completed, 2 failed" in text
+    assert "ended    2 ended tasks need you: bad-1, bad-0; 'holdfast report' says why" in text
+    assert holdfast("archive", "bad-1").returncode == 0
+    assert status()["attention"] == ["1 ended task needs you: bad-0; 'holdfast report' says why"]
 
 
 def test_a_task_that_waits_for_a_person_is_named() -> None:
@@ -89,8 +92,8 @@ def test_a_task_that_waits_for_a_person_is_named() -> None:
     task.agent_pid()
     task.ask("interrupt", "-m", "which one?")
     task.wait_for("interrupted")
-    assert status()["attention"] == ["it waits for a person: which one?"]
-    text = "it waits for a person: which one?"
+    text = "it waits for a person: which one? → holdfast resume it -m 'ANSWER'"
+    assert status()["attention"] == [text]
     assert status()["alerts"] == [{"level": "question", "text": text, "kind": "question"}]
     assert "question it waits for a person: which one?" in holdfast("status").stdout
     task.stop()
@@ -143,6 +146,15 @@ def test_it_shows_slots_running_tasks_and_one_task() -> None:
     assert holdfast("status", "busy").stdout.splitlines()[:2] == task.ask("show").stdout.splitlines()[:2]
     assert holdfast("status", "nobody").returncode == 3
     task.stop()
+
+
+def test_a_task_that_down_interrupted_is_not_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    assert holdfast("submit", "--id", "it", "--", "sleep", "60", cwd=workspace()).returncode == 0
+    eventually(lambda: status()["counts"] == {"running": 1}, 20, "it runs")
+    assert holdfast("down", "--now").returncode == 0
+    assert status()["counts"] == {"interrupted": 1}
+    assert "queue    empty (1 task started since 'up')" in holdfast("status").stdout
 
 
 def test_a_task_that_waits_uses_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,9 @@ def test_rates_and_averages_of_a_home() -> None:
     ]
     plain = task(usage={}, paid_calls=0)
     assert metrics.of_home([plain], NOW)["api_usage"]["cost_unknown_of"] == 0
+    # Of two calls, only the cost of one is known, which was free: `show` says "cost unknown", too.
+    resumed = task(usage={"cost_usd": 0.0, "unpriced_calls": 1}, paid_calls=2)
+    assert metrics.of_home([resumed], NOW)["api_usage"]["cost_unknown_of"] == 1
     home = metrics.of_home(tasks, NOW)
     assert (home["tasks"], home["ended"], home["completed"]) == (3, 2, 1)
     assert home["success_rate"] == 0.5

@@ -252,6 +252,15 @@ def test_a_recorded_failure_decides_while_it_is_the_one_that_stopped_the_task() 
     assert for_manifest(late, failure=scope).command == "holdfast retry t1 --deadline 10h"
 
 
+@pytest.mark.parametrize(
+    ("active_s", "longer"),
+    [(0.2, "1s"), (20.01, "40s"), (90.0, "3m"), (3600.0, "2h"), (18000.4, "10h"), (None, "10h")],
+)
+def test_a_longer_deadline_is_twice_the_time_that_was_not_enough(active_s: float | None, longer: str) -> None:
+    late = manifest("abandoned", is_past_deadline=True, active_s=active_s)
+    assert for_manifest(late).command == f"holdfast retry t1 --deadline {longer}"
+
+
 def test_a_hint_has_no_quotes_inside_quotes() -> None:
     action = for_manifest(manifest("interrupted", interrupt={"reason": "which?"}))
     assert hint(action.choices) == (

@@ -177,6 +177,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         approval=(interrupted.approval if interrupted is not None else None) or "",
         wake_at=task.waiting.wake_at if task.waiting is not None else None,
         is_past_deadline=task.is_past_deadline,
+        active_s=task.active_s,
         has_changes=has_changes and task.applied is None,
         applied=next_action.applied_words(applied),
         objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),
@@ -271,12 +272,18 @@ def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
         attempts=stage_state.times_ran if stage_state is not None else 0,
         exit_code=ended.exit_code if ended is not None else None,
         duration_s=ended.lived_s if ended is not None else None,
-        outcome=ended.outcome if ended is not None else "",
+        outcome=_stage_outcome(task, stage, ended) if ended is not None else "",
         failure_class=triaged.failure_class if triaged is not None else "",
         signature=triaged.signature if triaged is not None else "",
         output_lines=output_lines,
         conclusion=_conclusion(task, stage),
     )
+
+
+def _stage_outcome(task: Task, stage: StageSpec, ended: ev.AttemptEnded) -> str:
+    gate = task.stage_state(stage.name).gate_result
+    is_refused = gate is not None and not gate.passed and stage.name not in task.stages_done
+    return "refused by its gate" if is_refused and ended.outcome == "success" else ended.outcome
 
 
 def _conclusion(task: Task, stage: StageSpec) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How long to wait for a free slot before reporting that the task is queued.
 _SLOT_WAIT_S = 1.0
+#: The state of a task that goes on as soon as a slot is free.
+_FIRST = "is queued, first in line"
 
 
 def complain(sent: Sent) -> int:
@@ -40,8 +42,7 @@ def confirm_going(packets: Sequence[Packet], how: str, values: dict[str, Any]) -
     for packet in packets:
         if home_down.holds_back(packet, load.read_manifest(packet)):
             is_held_back = True
-            if as_json:
-                out.data(load.read_manifest(packet))
+            confirm(packet, f"{packet.task_id} {_FIRST}", as_json=as_json)
             continue
         state = _queue_state(packet) if _is_still_queued(packet, ends_mono) else how
         sentence = f"{packet.task_id} {state}; 'holdfast logs -f {packet.task_id}' follows it"
@@ -60,7 +61,7 @@ def _queue_state(packet: Packet) -> str:
     item, paused = queue_reason.find_item(packet.home, packet.task_id)
     item = item or sync.item_of(packet, has_run=True)  # the keeper has not added it yet
     waits = queue_reason.of_item(packet.home, item, paused) if item is not None else ""
-    return f"is queued: {waits}" if waits else "is queued, first in line"
+    return f"is queued: {waits}" if waits else _FIRST
 
 
 def _is_still_queued(packet: Packet, ends_mono: float) -> bool:

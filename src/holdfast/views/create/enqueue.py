@@ -12,7 +12,7 @@ from holdfast.queue import sync
 from holdfast.spawn import ensure_keeper
 from holdfast.store.layout import Home, Packet
 from holdfast.views.create import new_task
-from holdfast.views.text import home_down
+from holdfast.views.text import home_down, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,13 @@ def add(home: Home, packet: Packet, *, talk: Talk) -> None:
                     queue.task_ended(on_id, status or "gone")
     except HoldfastError as error:
         talk(f"warning: {packet.task_id} is not in the queue yet: {error}")
+
+
+def say_if_stopped(packet: Packet, *, talk: Talk) -> None:
+    """Say that the queue is paused or waits for a person: the new task does not start by itself."""
+    item, paused = queue_reason.find_item(packet.home, packet.task_id)
+    for line in queue_reason.stopped_by_person(packet.home, [item] if item is not None else [], paused):
+        talk(line)
 
 
 def wake_keeper(home: Home, *, talk: Talk) -> None:

@@ -58,6 +58,7 @@ def submit(
     packet = enqueue.create(home, task, queue)
     enqueue.add(home, packet, talk=talk)
     enqueue.wake_keeper(home, talk=talk)
+    enqueue.say_if_stopped(packet, talk=talk)
     return packet
 
 

@@ -8,7 +8,7 @@ from holdfast import clock, paths, spawn
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.model.soundness import UNREADABLE
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, Status, newest_at
 from holdfast.notify import outbox
 from holdfast.packet import inbox, load, runner_gone
 from holdfast.store import admitted, atomic, lock_holders, lock_owner, pulse
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: Levels of urgency, the most urgent first: broken, and it does not mend itself; a person is asked; to be
 #: looked at when there is time.
 URGENT, QUESTION, NOTE = LEVELS = ("urgent", "question", "note")
+#: Ended tasks that are named.
+_NAMED = 5
 #: Age from which an unanswered request needs attention.
 _UNANSWERED_S = 2.0
 #: Longest time a keeper needs from its start to its lock.
@@ -41,7 +43,7 @@ class Alert(Record):
 
 def gather(home: Home) -> dict[str, Any]:
     """The facts, as `status --json` prints them."""
-    live, counts = _tasks(home) if os.path.isdir(home.tasks) else ([], {})
+    live, counts, ended = _tasks(home) if os.path.isdir(home.tasks) else ([], {}, [])
     alerts: list[Alert] = []
     for row in live:
         row["runner_gone"] = runner_gone.for_display(home.packet(row["task_id"]), row["status"])
@@ -71,9 +73,15 @@ def gather(home: Home) -> dict[str, Any]:
     alerts += _reply_alerts(home)
     notes = _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
     alerts += [Alert(level=NOTE, text=text) for text in notes]
-    running = [_running(row) for row in live if describe.group(row) == "working"]
-    queue, queue_alerts, slots_used = _queue(home, {row["task_id"]: row for row in live})
-    alerts = sorted(alerts + queue_alerts, key=lambda alert: LEVELS.index(alert.level))
+    queue, queue_alerts, in_slots = _queue(home, {row["task_id"]: row for row in live})
+    running = [
+        _running(row)
+        for row in live
+        if (group := describe.group(row)) == "working" or (group == "waiting" and row["task_id"] in in_slots)
+    ]
+    alerts += queue_alerts
+    alerts += [_ended_alert(ended)] if ended else []
+    alerts = sorted(alerts, key=lambda alert: LEVELS.index(alert.level))
     return {
         "schema": "holdfast.status/1",
         "home": home.path,
@@ -81,7 +89,7 @@ def gather(home: Home) -> dict[str, Any]:
         "seed": _owner(home.seed_lock),
         "down": os.path.exists(home.down),
         "counts": counts,
-        "slots": {"count": _slots(home), "used": slots_used},
+        "slots": {"count": _slots(home), "used": len(in_slots)},
         "running": running,
         "runners_gone": [row["task_id"] for row in live if row["runner_gone"]],
         "keeper_starts": [clock.iso(at) for at in spawn.keeper_starts(home)],
@@ -123,15 +131,29 @@ def is_starting(home: Home) -> bool:
     return bool(starts) and 0 <= clock.now() - starts[-1] < _STARTING_S and not os.path.exists(home.down)
 
 
-def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Tasks that have not ended, newest first, and counts of those that have."""
+def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int], list[str]]:
+    """Tasks that have not ended, newest first, counts of those that have, and which of these need you."""
     from holdfast.store.index import Index
 
     index = Index(home)
     try:
-        return index.overview()
+        live, counts = index.overview()
+        ended = [
+            row for row in index.to_look_at(describe.look_back_to()) if describe.group(row) == "needs you"
+        ]
     finally:
         index.close()
+    newest_first = sorted(ended, key=lambda row: (newest_at(row), row["task_id"]), reverse=True)
+    return live, counts, [row["task_id"] for row in newest_first]
+
+
+def _ended_alert(task_ids: list[str]) -> Alert:
+    """The ended tasks in the group 'needs you' of `ls`."""
+    count = "1 ended task needs" if len(task_ids) == 1 else f"{len(task_ids)} ended tasks need"
+    more = ", …" if len(task_ids) > _NAMED else ""
+    names = ", ".join(task_ids[:_NAMED])
+    text = f"{count} you: {names}{more}; 'holdfast report' says why"
+    return Alert(level=QUESTION, text=text, kind="ended")
 
 
 def _owner(lock: str) -> dict[str, Any] | None:
@@ -152,7 +174,10 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
         lines.append(Alert(level=URGENT, text=text, kind=UNREADABLE))
     if row["status"] == "interrupted":
         text = describe.interruption(row, "waits for a person")
-        lines.append(Alert(level=QUESTION, text=text, kind=next_steps.need(packet)))
+        need, command = next_steps.need(packet)
+        if command and "'holdfast " not in text:
+            text += f" → {command}"
+        lines.append(Alert(level=QUESTION, text=text, kind=need))
     for name in requests[:1]:
         try:
             age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime
@@ -245,14 +270,16 @@ def _source_attention(home: Home) -> list[str]:
     return [f"source {source} fails: {error}" for source, error in sorted(failing.items())]
 
 
-def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] | None, list[Alert], int]:
+def _queue(
+    home: Home, live: dict[str, dict[str, Any]]
+) -> tuple[dict[str, Any] | None, list[Alert], set[str]]:
     """Counts of the queue and the state of the loop (None without a queue), what needs attention, and the
-    number of used slots.
+    tasks that use a slot.
 
     Packets are the truth: items of ended tasks do not count, and queued tasks without an item do.
     """
     if not os.path.exists(home.queue):
-        return None, [], 0
+        return None, [], set()
     from holdfast.model import next_action
     from holdfast.queue import sync
     from holdfast.queue.engine import Item
@@ -266,19 +293,20 @@ def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] 
         return (
             {"states": {}, "paused": [], "loop": {}},
             [Alert(level=URGENT, text=f"the queue is unreadable: {error}")],
-            0,
+            set(),
         )
     states: dict[str, int] = {}
     alerts: list[Alert] = []
-    slots_used = 0
+    in_slots: set[str] = set()
     without_item = {task_id for task_id, row in live.items() if row["status"] == "queued"}
     for item in items:
         row = live.get(item.task_id)
-        if row is None or row["status"] in ENDS:
-            continue
+        if row is None or row["status"] in (*ENDS, Status.INTERRUPTED):
+            continue  # such an item leaves the queue as soon as a keeper looks
         without_item.discard(item.task_id)
         states[item.state] = states.get(item.state, 0) + 1
-        slots_used += item.state == "claimed" and sync.uses_slot(home, item.task_id)
+        if item.state == "claimed" and sync.uses_slot(home, item.task_id):
+            in_slots.add(item.task_id)
         if item.state in ("held", "poison"):
             task = {"task_id": item.task_id, "status": "queued"}
             (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
@@ -293,4 +321,4 @@ def _queue(home: Home, live: dict[str, dict[str, Any]]) -> tuple[dict[str, Any] 
     alerts += [Alert(level=NOTE, text=why) for why in queue_reason.held(home, waiting)]
     if (question := queue_reason.question_of(home)) is not None:
         alerts.append(Alert(level=URGENT, text=question, kind="stopped"))
-    return {"states": states, "paused": paused, "loop": loop}, alerts, slots_used
+    return {"states": states, "paused": paused, "loop": loop}, alerts, in_slots

@@ -103,8 +103,9 @@ def last_line(output_log: str, row: dict[str, Any], now: float, folder: int | No
         return str(interrupt.get("reason") or "")
     if status in ENDS:
         is_agent = row.get("last_words") or row["agent"] != "command"
-        if is_agent and status != Status.COMPLETED and row["status_reason"]:
-            return row["status_reason"]  # what an agent said before it failed explains less
+        is_told_by_reason = status == Status.ABANDONED or (is_agent and status != Status.COMPLETED)
+        if is_told_by_reason and row["status_reason"]:
+            return row["status_reason"]  # what it said before explains less
         said = row.get("last_words") or describe.last_words(row, tail.last_line(output_log, folder))
         return describe.without_headings(said) or (
             "" if status == Status.COMPLETED else row["status_reason"] or ""

@@ -218,6 +218,14 @@ def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     return f"{task_id} {how}: {interrupt.get('reason') or manifest['status_reason']}"
 
 
+def is_fan_out(manifest: dict[str, Any]) -> bool:
+    """Whether the task merges the work of others, its items."""
+    from holdfast.model import fan_out  # few tasks are looked at in this way
+
+    labels: dict[str, str] = manifest.get("labels") or {}
+    return labels.get(fan_out.LABEL) == manifest["task_id"]
+
+
 def takeover_end(how: str | None) -> str:
     """How a takeover ended, in a word or two."""
     return {"handed_back": "handed back", "lost": "lost"}.get(how or "", "ended")

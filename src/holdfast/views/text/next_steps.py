@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import HoldfastError
 from holdfast.model import next_action
-from holdfast.model.next_action import NextAction
+from holdfast.model.next_action import NextAction, Suggestion
 from holdfast.model.status import Cause, Status
 from holdfast.packet import load
 from holdfast.store import atomic
@@ -40,19 +40,24 @@ def read(
         is_runner_lost=is_runner_lost,
         workspace=workspace,
     )
-    return _of_archived(action) if packet.path.startswith(f"{packet.home.archive}/") else action
+    return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
 
 
-def need(packet: Packet) -> str:
-    """What an interrupted task needs, in a word."""
+def need(packet: Packet) -> tuple[str, str]:
+    """What an interrupted task needs, in a word, and the command to type; empty if that is not known."""
     try:
-        return next_action.need(read(packet, load.read_manifest(packet)).name)
+        action = read(packet, load.read_manifest(packet))
     except HoldfastError:
-        return "question"  # its row in the index is newer than its files
+        return "question", ""  # its row in the index is newer than its files
+    return next_action.need(action.name), action.command
 
 
-def _of_archived(action: NextAction) -> NextAction:
+def _of_archived(packet: Packet, action: NextAction) -> NextAction:
     """Without the commands that an archived task refuses."""
+    if load.is_stripped(packet):
+        show = Suggestion(command=f"holdfast show {packet.task_id} --summary", does="read its summary")
+        remove = Suggestion(command=f"holdfast rm {packet.task_id}", does="remove its files")
+        return action.evolve(steps=(show,), otherwise=(remove,))
     steps, otherwise = (
         tuple(step for step in steps if step.command.startswith(_OF_ARCHIVED))
         for steps in (action.steps, action.otherwise)

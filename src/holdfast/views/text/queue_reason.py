@@ -89,15 +89,17 @@ def of_task(home: Home, task_id: str) -> str:
     """Why a queued task has not started: its own reason, or that of the whole queue; empty if it is just not
     its turn."""
     item, paused = find_item(home, task_id)
-    return of_item(home, item, paused) if item is not None else read_holds(home).all
+    return of_item(home, item if item is not None else Item(task_id=task_id), paused)
 
 
 def of_item(home: Home, item: Item, paused: list[str]) -> str:
     """The same for its item."""
     if (own := reason(item, paused)) or item.state != "queued":
         return own
+    if os.path.exists(home.down):
+        return home_down.QUEUE_WAITS
     holds = read_holds(home)
-    return holds.of(item) or holds.all
+    return question_of(home) or holds.of(item) or holds.all
 
 
 #: Continues a queue that waits for a person.
@@ -127,18 +129,23 @@ def question_of(home: Home) -> str | None:
 def obstacles(home: Home, items: Iterable[Item], paused: list[str]) -> list[str]:
     """Sentences about what keeps these items from starting, each with the command that changes it."""
     items = list(items)
-    if ALL in paused:
-        found = ["the queue is paused; 'holdfast queue resume' continues"]
-    else:
-        pools = sorted({item.pool for item in items}.intersection(paused))
-        found = [f"pool {pool} is paused; 'holdfast queue resume {pool}' continues" for pool in pools]
-    if (question := question_of(home)) is not None:
-        found.append(question)
+    found = stopped_by_person(home, items, paused)
     if items and os.path.exists(home.down):
         found.append(home_down.QUEUE_WAITS)
     else:
         found += held(home, items)
     return found
+
+
+def stopped_by_person(home: Home, items: Iterable[Item], paused: list[str]) -> list[str]:
+    """Of these sentences, those about what only a person continues."""
+    if ALL in paused:
+        found = ["the queue is paused; 'holdfast queue resume' continues"]
+    else:
+        pools = sorted({item.pool for item in items}.intersection(paused))
+        found = [f"pool {pool} is paused; 'holdfast queue resume {pool}' continues" for pool in pools]
+    question = question_of(home)
+    return found if question is None else [*found, question]
 
 
 def obstacles_of(home: Home, task_ids: Iterable[str]) -> list[str]:

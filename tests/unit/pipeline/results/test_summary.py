@@ -332,6 +332,16 @@ def test_a_failed_pipeline_says_everything_in_its_summary() -> None:
     assert "- paid calls: " in text
 
 
+def test_the_outcome_of_a_stage_whose_work_was_refused_is_not_success() -> None:
+    task = task_of(
+        *attempt(1, "gemini_brief", "success", 0),
+        ev.GateJudged(stage="gemini_brief", attempt=1, passed=False, failed="acceptance"),
+        moved("failed"),
+    )
+    text = render(view_of(task))
+    assert "### gemini_brief (gemini/brief) — failed\nexit 0, 1m02s, refused by its gate\n" in text
+
+
 def test_a_failure_that_a_later_attempt_overcame_is_reported_as_such() -> None:
     task = task_of(
         *attempt(1, "gemini_brief", "crashed"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +74,16 @@ def shown(row: dict[str, Any]) -> list[object]:
 def test_the_table_is_the_same(status: str, fields: dict[str, Any]) -> None:
     row = short({**MANIFEST, "status": str(status), **fields})
     assert shown(brief(row)) == shown(row)
+
+
+@pytest.mark.parametrize(
+    ("status", "line"), [("abandoned", "its deadline of 20.0s is over"), ("failed", "still at it")]
+)
+def test_an_abandoned_command_says_why_and_a_failed_one_what_it_printed(
+    status: str, line: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("still at it\n", encoding="utf-8")
+    ended = {"status": status, "agent": "command", "status_reason": "its deadline of 20.0s is over"}
+    row = short({**MANIFEST, **ended, "finished_at": LATER})
+    assert task_list.last_line(str(log), row, NOW) == line

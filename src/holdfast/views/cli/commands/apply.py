@@ -11,7 +11,7 @@ from holdfast.store.layout import Home
 from holdfast.views import delivery
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import out
-from holdfast.views.text import amounts
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +64,13 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"warning: {path} cannot be read, so what is in it was not applied; 'chmod u+rx' opens it")
     if applied.unjudged:
         out.talk(f"warning: changed after the last gate passed, and not checked: {few(applied.unjudged)}")
-    if objections := load.derived(packet).get("concerns"):
+    manifest = load.derived(packet)
+    if objections := manifest.get("concerns"):
         out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     if applied.how == "merge" and not applied.left_out:
-        out.step(f"holdfast rm {packet.task_id}", "remove the task, its worktree and its branch")
+        if describe.is_fan_out(manifest):
+            what = "remove the task and its items, with their worktrees and branches"
+            out.step(f"holdfast rm --items {packet.task_id}", what)
+        else:
+            out.step(f"holdfast rm {packet.task_id}", "remove the task, its worktree and its branch")
     return 0

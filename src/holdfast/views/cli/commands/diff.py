@@ -20,9 +20,9 @@ COMMAND = Command(
     name="diff",
     summary="Show a task's changes as a patch.",
     description="Compares the working tree with the snapshot taken when the task started, so earlier "
-    "changes of yours are not included. Changes outside a packet's scope, such as files its acceptance "
-    "commands left, are hidden. A plain run in place takes no snapshot: it is compared with the commit that "
-    "was checked out, without files that have not changed since its start.",
+    "changes of yours are not included; in place, later ones are. Changes outside a packet's scope, such as "
+    "files its acceptance commands left, are hidden. A plain run in place takes no snapshot: it is compared "
+    "with the commit that was checked out, without files that have not changed since its start.",
     examples=(
         "holdfast diff 20260131-fix",
         "holdfast diff 20260131-fix --stat",

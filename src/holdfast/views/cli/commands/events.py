@@ -95,7 +95,9 @@ def _packet(home: Home, values: dict[str, Any]) -> Packet:
         return home.packet(rows[0]["task_id"])
     if not values["task"]:
         raise UsageError("missing TASK", hint="'holdfast events TASK', or --latest")
-    return load.find(home, values["task"], archived=True)
+    packet = load.find(home, values["task"], archived=True)
+    load.require_whole(packet)
+    return packet
 
 
 def _check_type(packet: Packet, kind: str) -> None:

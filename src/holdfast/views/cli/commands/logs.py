@@ -54,6 +54,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print the log, and follow it with -f."""
     packet = load.find(Home(paths.home()), values["task"], archived=True)
+    load.require_whole(packet)
     if values["raw"] and values["stderr"]:
         raise UsageError("--raw and --stderr exclude each other", hint="give one of them")
     count = option_values.whole_number(values["lines"], "--lines")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from holdfast import paths
 from holdfast.errors import CommandNotFound, HoldfastError, UsageError
 from holdfast.model import roles
@@ -18,8 +20,10 @@ from holdfast.views.facts import estimates, pipelines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
+    from holdfast.model.spec import StageSpec
     from holdfast.pipeline.define.catalog import Catalog, Profile
     from holdfast.pipeline.define.resolve import Resolved
     from holdfast.pipeline.define.written_packet import WrittenPacket
@@ -258,12 +262,18 @@ def _check(values: dict[str, Any]) -> int:
         raise refusal
     for line in written.judge.notices():
         out.talk(line)
-    out.say(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}", rest="  ")
+    out.say(f"{path} is valid: {_in_order(written.resolved.stages)}", rest="  ")
     out.say(_acceptance(written), rest="  ")
     _print_missing(written)
     if note is not None:
         out.talk(f"note: 'run' refuses it for now: {note}; {note.hint}")
     return 0
+
+
+def _in_order(stages: Sequence[StageSpec]) -> str:
+    """`codex_impl → codex_review + gemini_review`: those that run in parallel have a plus."""
+    groups = groupby(stages, key=lambda stage: stage.group or stage.name)
+    return " → ".join(" + ".join(stage.name for stage in group) for _, group in groups)
 
 
 def _refusals(values: dict[str, Any]) -> tuple[HoldfastError | None, HoldfastError | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import clock, paths
 from holdfast.errors import HoldfastError
 from holdfast.model.retention import Candidate, choose
-from holdfast.packet import archive
+from holdfast.packet import archive, load
 from holdfast.queue.dependents import Dependents
 from holdfast.store import audit
 from holdfast.store.layout import Home, Packet
@@ -107,7 +107,7 @@ def _packets(home: Home, values: dict[str, Any]) -> dict[str, tuple[Packet, bool
     packets: dict[str, tuple[Packet, bool]] = {}
     if not values["ended"]:
         for packet in retention.archived(home):
-            if not (values["keep_summaries"] and archive.is_stripped(packet)):
+            if not (values["keep_summaries"] and load.is_stripped(packet)):
                 packets[packet.task_id] = (packet, True)
     if not values["archived"]:
         packets |= {packet.task_id: (packet, False) for packet in retention.ended(home)}

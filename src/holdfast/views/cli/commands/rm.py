@@ -28,7 +28,7 @@ from holdfast.views.cli.show import out
 from holdfast.views.removal.task import remove_task
 from holdfast.views.removal.worktree import remove_worktree
 from holdfast.views.requests import Insistence, Posted, post_request
-from holdfast.views.text import leftovers
+from holdfast.views.text import describe, leftovers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,11 +93,15 @@ def run(values: dict[str, Any]) -> int:
             worktree_note = remove_worktree(packet, force=values["force"]).note
             dependents.note_removal(packet.task_id)
             daemons = leftovers.still_running(packet)  # read now: the journal is about to be removed
+            left = [] if values["items"] else _items_left(home, packet)
             remove_task(packet)
             removed.append(packet.task_id)
             running = ", ".join(f"{pid} {command}" for pid, command in daemons.items())
             _audit(home, packet.task_id, f"still running: {running}" if running else "")
             out.talk(f"removed {packet.task_id}" + (f"; {worktree_note}" if worktree_note else ""))
+            if left := [name for name in left if name not in names]:
+                out.talk(f"the tasks of its items stay: {', '.join(left)}")
+                out.step(f"holdfast rm --label fan-out={packet.task_id}", "remove them, too")
             if daemons:
                 out.talk(f"processes it left are still running: {running}")
                 out.step(f"kill {' '.join(map(str, daemons))}", "kill them")
@@ -129,6 +133,16 @@ def _items_of(home: Home, names: list[str]) -> dict[str, list[str]]:
             continue  # said when it is its turn
         found[name] = [other for other in load.task_ids(home) if _is_item(home.packet(other), name)]
     return found
+
+
+def _items_left(home: Home, packet: Packet) -> list[str]:
+    """The tasks of the items of a fan-out that is removed without them."""
+    try:
+        if not describe.is_fan_out(load.read_manifest(packet)):
+            return []
+    except HoldfastError:
+        return []
+    return [other for other in load.task_ids(home) if _is_item(home.packet(other), packet.task_id)]
 
 
 def _is_item(packet: Packet, parent: str) -> bool:

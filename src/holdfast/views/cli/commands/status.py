@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock, paths
+from holdfast.model.status import Status
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, defaults
 from holdfast.views.cli.show import out
@@ -20,7 +21,7 @@ COMMAND = Command(
     name="status",
     summary="Show what needs attention, the keeper, slots and running tasks.",
     description="What needs attention comes first. 'urgent' needs action, and 'note' can wait; 'question', "
-    "'approval', 'login', 'budget', 'time', 'failure', 'stopped' and 'held' wait for a person. "
+    "'approval', 'login', 'budget', 'time', 'failure', 'stopped', 'held' and 'ended' wait for a person. "
     "With a TASK, the same as 'holdfast show TASK'.",
     examples=("holdfast status", "holdfast status --json", "holdfast status 20260131-fix"),
     arguments=(TASK.evolve(metavar="[TASK]", required=False),),
@@ -53,7 +54,7 @@ def run(values: dict[str, Any]) -> int:
     _print("tasks", _counts(_with_held(facts)) or "none")
     _print("slots", f"{facts['slots']['used']} of {facts['slots']['count']} used by the queue")
     for row in facts["running"][:_RUNNING]:
-        _print("running", _running_line(row))
+        _print("waiting" if row["status"] == Status.WAITING else "running", _running_line(row))
     if len(facts["running"]) > _RUNNING:
         _print("running", f"and {len(facts['running']) - _RUNNING} more; 'holdfast ls' lists them")
     if facts["queue"] is not None:

@@ -80,4 +80,5 @@ def run(values: dict[str, Any]) -> int:
     enqueue.add(home, packet, talk=out.talk)
     out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)
     enqueue.wake_keeper(home, talk=out.talk)
+    enqueue.say_if_stopped(packet, talk=out.talk)
     return 0

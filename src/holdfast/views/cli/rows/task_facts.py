@@ -131,7 +131,7 @@ def _answers(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     lines: list[str] = []
     for each in answers:
         how = f"{each['how']}, {amounts.second(each['at'])}"
-        lines += [each["question"], f"  {each['answer'] or 'no message'} ({how})"]
+        lines += [each["question"], f"  {each['answer']} ({how})" if each["answer"] else f"  {how}"]
     return named_rows("answered", lines)
 
 
@@ -194,7 +194,7 @@ def _took(usage: StageUsage | None, now: float) -> tuple[str, ...]:
     return (
         clock.duration_text(usage.seconds + open_s),
         amounts.plural(usage.calls, "call"),
-        f"{amounts.short(sum(counts)) if counts else '-'} tokens",
+        f"{amounts.short(sum(counts)) if any(counts) else '-'} tokens",
         f"${used.cost_usd:.2f}" if used.cost_usd is not None else "$-",
     )
 
