@@ -250,6 +250,25 @@ def test_where_programs_are_searched(home: str, monkeypatch: pytest.MonkeyPatch)
     assert good[1] in program_search.search_path().split(os.pathsep)
 
 
+@pytest.mark.parametrize("way", ["itself", "folder above", "chain"])
+def test_a_directory_of_a_project_that_an_agent_replaced_by_a_link(home: str, way: str) -> None:
+    """The link leads to a directory that belongs to no project: it is still the agent's."""
+    root = os.path.dirname(home)
+    planted, away = Planted(root, "tools/x"), os.path.join(root, "away")
+    place = os.path.dirname(planted.folder)
+    Task.start("--", "/bin/true", project=planted.repo.path).wait_for("completed", within_s=30)
+    os.rename(planted.folder if way == "itself" else place, away)
+    os.symlink(away, planted.folder if way == "itself" else place)
+    entry = planted.folder
+    if way == "chain":
+        entry = os.path.join(root, "own")
+        os.symlink(os.path.join(place, "x"), entry)
+    env = {"PATH": f"{entry}:{os.environ['PATH']}"}
+    for verb in (("doctor",), ("agent", "probe", "claude"), ("service", "status")):
+        holdfast(*verb, cwd="/", env=env)
+        assert planted.ran == [], verb
+
+
 def test_a_program_does_not_start_in_the_project_to_tell_its_version(home: str) -> None:
     """Some runtimes read files of their directory before the program begins (`bunfig.toml`, `.env`)."""
     root = os.path.dirname(home)
