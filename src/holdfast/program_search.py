@@ -49,9 +49,16 @@ def find(name: str) -> str | None:
     """The path of a program in `search_path`; None if it is not there."""
     for folder in search_path().split(os.pathsep):
         path = os.path.join(folder, name)
-        if folder and os.access(path, os.X_OK) and os.path.isfile(path):
+        if folder and os.access(path, os.X_OK) and os.path.isfile(path) and not leads_to_project(path):
             return path
     return None
+
+
+def leads_to_project(path: str) -> bool:
+    """Whether a program is in a project, or a link to one there: an agent may have written it. (In an
+    environment or a node package, it may be a program that the user installed.)"""
+    roots = _roots()
+    return any(_is_in(place, root) for place in places(path) for root in roots)
 
 
 def is_of_project(directory: str) -> bool:

@@ -269,6 +269,23 @@ def test_a_directory_of_a_project_that_an_agent_replaced_by_a_link(home: str, wa
         assert planted.ran == [], verb
 
 
+def test_a_program_that_is_a_link_into_a_project(home: str) -> None:
+    """Who develops a program may have linked it: what an agent builds there is not run by us."""
+    root = os.path.dirname(home)
+    planted, own = Planted(root, "tools"), os.path.join(root, "own")
+    os.mkdir(own)
+    for name in PROGRAMS:
+        os.symlink(os.path.join(planted.folder, name), os.path.join(own, name))
+    env = {"PATH": f"{own}:{os.environ['PATH']}"}
+    Task.start("--", "/bin/true", project=planted.repo.path).wait_for("completed", within_s=30)
+    other = Repo(os.path.join(root, "other"))
+    other.commit("a")
+    imports = [("queue", "import", source) for source in ("gh:label=x", "bd:")]
+    for verb in (("doctor",), ("agent", "probe", "claude"), ("service", "status"), *imports):
+        holdfast(*verb, cwd=other.path, env=env)
+        assert planted.ran == [], verb
+
+
 def test_a_program_does_not_start_in_the_project_to_tell_its_version(home: str) -> None:
     """Some runtimes read files of their directory before the program begins (`bunfig.toml`, `.env`)."""
     root = os.path.dirname(home)
