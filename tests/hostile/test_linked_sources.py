@@ -134,3 +134,35 @@ def test_retry_does_not_read_an_environment_file_behind_a_new_link() -> None:
     assert "was changed after the task was created" in done.stderr
     with open(f"{workspace()}/words", encoding="utf-8") as file:
         assert file.read() == "first\n"
+
+
+def test_a_packet_of_one_command_is_the_one_that_was_typed() -> None:
+    """`new --run` writes it into a temporary folder, where a living agent can change it."""
+    repo, waiting = project(), threading.Event()
+    write(elsewhere("bin/gemini"), "#!/bin/sh\n")
+    os.chmod(elsewhere("bin/gemini"), 0o755)
+    temporary = os.path.join(workspace(), "temporary")
+    os.mkdir(temporary)
+
+    def change() -> None:
+        while not waiting.is_set():
+            for name in os.listdir(temporary):
+                path = os.path.join(temporary, name, "fix", "manifest.yaml")
+                if os.path.exists(path):
+                    with open(path, encoding="utf-8") as file:
+                        text = file.read()
+                    write(path, text.replace("echo typed", "echo planted"))
+                    return
+            waiting.wait(0.001)
+
+    agent = threading.Thread(target=change)
+    agent.start()
+    words = ("--id", "fix", "--intent", "review_only", "--goal", "look", "--accept", "echo typed")
+    env = {"PATH": f"{elsewhere('bin')}:{os.environ['PATH']}", "TMPDIR": temporary}
+    done = holdfast("new", "--run", "-d", *words, cwd=repo.path, env=env)
+    waiting.set()
+    agent.join()
+    assert done.returncode == 0, done.stderr
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "fix"))
+    assert task.events("task.created")[0]["spec"]["pipeline"]["acceptance_commands"] == ["echo typed"]
+    holdfast("stop", "--now", "fix")

@@ -269,6 +269,16 @@ def test_a_directory_of_a_project_that_an_agent_replaced_by_a_link(home: str, wa
         assert planted.ran == [], verb
 
 
+def test_a_gate_asks_no_planted_git_what_is_missing(home: str) -> None:
+    """A command that cannot start: git says whether the file would be a part of the work."""
+    planted = Planted(os.path.dirname(home), "tools")
+    planted.repo.commit("tools/git")
+    words = ("-q", "--max-retries", "0", "--accept", "./gone.sh", "--", "/bin/sh", "-c", "date > b")
+    done = holdfast("run", *words, cwd=planted.repo.path, env=planted.env)
+    assert done.returncode != 0
+    assert planted.ran == []
+
+
 def test_a_program_that_is_a_link_into_a_project(home: str) -> None:
     """Who develops a program may have linked it: what an agent builds there is not run by us."""
     root = os.path.dirname(home)
