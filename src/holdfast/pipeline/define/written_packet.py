@@ -121,7 +121,8 @@ def part_of(written: WrittenPacket) -> needs.Part:
     found: list[needs.Need] = []
     for field in FIELDS:
         kind, path = classes.of_packet(field.path), field.path.removesuffix(".*")
-        if kind and field.path == path and (value := written.manifest.get(path)):
+        value = written.manifest.get(path) if kind and field.path == path else None
+        if (value or value is False) and value != field.default:
             found.append(needs.Need(kind, path, needs.text(value)))
         for name, values in (
             sorted(written.manifest.below(path).items()) if kind and field.path != path else ()
