@@ -65,12 +65,18 @@ def _pythonpath() -> list[str]:
 
 
 def _is_kept(entry: str) -> bool:
-    if entry == _OURS:
-        return True
+    """Whether it is ours, or has installed packages. To be asked when PYTHONPATH is not in the import path:
+    it imports modules."""
+    if entry == _OURS or os.path.basename(entry) not in _INSTALLED:
+        return entry == _OURS
     # <environment>/lib/python3.x/site-packages: an environment that is not ours is often a project's.
     environment = os.path.dirname(os.path.dirname(os.path.dirname(entry)))
-    is_of_other = environment != sys.prefix and os.path.lexists(os.path.join(environment, "pyvenv.cfg"))
-    return os.path.basename(entry) in _INSTALLED and not is_of_other
+    if environment == sys.prefix or os.path.lexists(os.path.join(environment, "pyvenv.cfg")):
+        return environment == sys.prefix
+    # An agent can remove that file.
+    from holdfast import program_search  # few people have such an entry
+
+    return not program_search.is_of_project(entry)
 
 
 def _is_library(entry: str) -> bool:

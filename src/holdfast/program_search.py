@@ -21,6 +21,8 @@ _untrusted: set[str] = set()
 _noted: dict[str, str] = {}
 _NOTES, _NAME_CHARS = "projects", 32
 _SYSTEM, _NOWHERE = "/usr/bin", "/nonexistent"
+#: The kernel follows no more on one path.
+_MOST_LINKS = 40
 
 
 def distrust(directory: str) -> None:
@@ -33,7 +35,7 @@ def search_path() -> str:
     """PATH without directories in which an agent may write: relative ones, those of the home, of the projects
     of tasks, of the project around the current directory and of others that this process has met, of virtual
     environments and of node packages."""
-    roots = {*_untrusted, *_surroundings(), *projects_of_tasks()}
+    roots = _roots()
     found = [
         entry
         for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -47,16 +49,56 @@ def find(name: str) -> str | None:
     """The path of a program in `search_path`; None if it is not there."""
     for folder in search_path().split(os.pathsep):
         path = os.path.join(folder, name)
-        if folder and os.access(path, os.X_OK) and os.path.isfile(path):
+        if folder and os.access(path, os.X_OK) and os.path.isfile(path) and not leads_to_project(path):
             return path
     return None
 
 
+def leads_to_project(path: str) -> bool:
+    """Whether a program is in a project, or a link to one there: an agent may have written it. (In an
+    environment or a node package, it may be a program that the user installed.)"""
+    roots = _roots()
+    return any(_is_in(place, root) for place in places(path) for root in roots)
+
+
+def is_of_project(directory: str) -> bool:
+    """Whether an agent may write in a directory, as in those that `search_path` leaves out."""
+    return _belongs_to_project(directory, _roots())
+
+
+def _roots() -> set[str]:
+    return {*_untrusted, *_surroundings(), *projects_of_tasks()}
+
+
 def _belongs_to_project(entry: str, roots: set[str]) -> bool:
-    real = os.path.realpath(entry)
-    if any(_is_in(real, root) for root in roots) or "node_modules" in real.split(os.sep):
-        return True
-    return os.path.lexists(os.path.join(os.path.dirname(real), "pyvenv.cfg"))
+    return any(
+        any(_is_in(place, root) for root in roots)
+        or "node_modules" in place.split(os.sep)
+        or os.path.lexists(os.path.join(os.path.dirname(place), "pyvenv.cfg"))
+        for place in places(entry)
+    )
+
+
+def places(path: str) -> list[str]:
+    """Where it is decided what a path means: the place of each link on the way, and its own. An agent that
+    may write in one of them decides. The directories of each are resolved."""
+    found: list[str] = []
+    here = "/" if os.path.isabs(path) else os.getcwd()
+    rest = path.split(os.sep)[::-1]
+    while rest:
+        name = rest.pop()
+        place = os.path.normpath(os.path.join(here, name)) if name else here
+        try:
+            target = os.readlink(place) if name else None
+        except OSError:
+            target = None  # no link
+        if target is None or len(found) == _MOST_LINKS:
+            here = place
+            continue
+        found.append(place)
+        here = "/" if os.path.isabs(target) else here
+        rest += target.split(os.sep)[::-1]
+    return [*found, here]
 
 
 def roots_around(directory: str) -> set[str]:

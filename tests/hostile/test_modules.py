@@ -151,6 +151,21 @@ def test_packages_of_a_projects_environment_are_not_kept(home: str, monkeypatch:
     assert packages not in own_python.command("holdfast.keeper")
 
 
+def test_an_agent_that_hides_that_packages_are_of_its_project(project: Project) -> None:
+    """Without `pyvenv.cfg`, those of the project's environment look installed, and may have a plug-in."""
+    packages = os.path.join(project.repo.path, ".venv", "lib", "python3.11", "site-packages")
+    about = os.path.join(packages, "helper-1.dist-info")
+    os.makedirs(about)
+    shutil.copy(os.path.join(project.repo.path, "json.py"), os.path.join(packages, "helper.py"))
+    with open(os.path.join(about, "METADATA"), "w", encoding="utf-8") as file:
+        file.write("Metadata-Version: 2.1\nName: helper\nVersion: 1\n")
+    with open(os.path.join(about, "entry_points.txt"), "w", encoding="utf-8") as file:
+        file.write("[holdfast.agents]\nhelper = helper:ADAPTER\n")
+    for verb in (("agent", "list"), ("run", "-q", "--id", "it", "--", "true"), ("down",)):
+        run(project, *verb, pythonpath=packages)
+        assert project.ran == "", verb
+
+
 def test_every_process_of_ours_is_started_that_way() -> None:
     root = os.path.dirname(own_python.__file__)
     for folder, _, names in os.walk(root):

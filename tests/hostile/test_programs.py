@@ -250,6 +250,52 @@ def test_where_programs_are_searched(home: str, monkeypatch: pytest.MonkeyPatch)
     assert good[1] in program_search.search_path().split(os.pathsep)
 
 
+@pytest.mark.parametrize("way", ["itself", "folder above", "chain"])
+def test_a_directory_of_a_project_that_an_agent_replaced_by_a_link(home: str, way: str) -> None:
+    """The link leads to a directory that belongs to no project: it is still the agent's."""
+    root = os.path.dirname(home)
+    planted, away = Planted(root, "tools/x"), os.path.join(root, "away")
+    place = os.path.dirname(planted.folder)
+    Task.start("--", "/bin/true", project=planted.repo.path).wait_for("completed", within_s=30)
+    os.rename(planted.folder if way == "itself" else place, away)
+    os.symlink(away, planted.folder if way == "itself" else place)
+    entry = planted.folder
+    if way == "chain":
+        entry = os.path.join(root, "own")
+        os.symlink(os.path.join(place, "x"), entry)
+    env = {"PATH": f"{entry}:{os.environ['PATH']}"}
+    for verb in (("doctor",), ("agent", "probe", "claude"), ("service", "status")):
+        holdfast(*verb, cwd="/", env=env)
+        assert planted.ran == [], verb
+
+
+def test_a_gate_asks_no_planted_git_what_is_missing(home: str) -> None:
+    """A command that cannot start: git says whether the file would be a part of the work."""
+    planted = Planted(os.path.dirname(home), "tools")
+    planted.repo.commit("tools/git")
+    words = ("-q", "--max-retries", "0", "--accept", "./gone.sh", "--", "/bin/sh", "-c", "date > b")
+    done = holdfast("run", *words, cwd=planted.repo.path, env=planted.env)
+    assert done.returncode != 0
+    assert planted.ran == []
+
+
+def test_a_program_that_is_a_link_into_a_project(home: str) -> None:
+    """Who develops a program may have linked it: what an agent builds there is not run by us."""
+    root = os.path.dirname(home)
+    planted, own = Planted(root, "tools"), os.path.join(root, "own")
+    os.mkdir(own)
+    for name in PROGRAMS:
+        os.symlink(os.path.join(planted.folder, name), os.path.join(own, name))
+    env = {"PATH": f"{own}:{os.environ['PATH']}"}
+    Task.start("--", "/bin/true", project=planted.repo.path).wait_for("completed", within_s=30)
+    other = Repo(os.path.join(root, "other"))
+    other.commit("a")
+    imports = [("queue", "import", source) for source in ("gh:label=x", "bd:")]
+    for verb in (("doctor",), ("agent", "probe", "claude"), ("service", "status"), *imports):
+        holdfast(*verb, cwd=other.path, env=env)
+        assert planted.ran == [], verb
+
+
 def test_a_program_does_not_start_in_the_project_to_tell_its_version(home: str) -> None:
     """Some runtimes read files of their directory before the program begins (`bunfig.toml`, `.env`)."""
     root = os.path.dirname(home)

@@ -73,6 +73,21 @@ def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("change", ["clean_room: false", "links: [.venv, tools]"])
+def test_where_the_commands_of_a_packet_run_needs_trust(change: str) -> None:
+    """A trusted `git diff` that runs where the agent worked runs what its git settings name."""
+    repo = project()
+    folder = packet_in(repo, "true")
+    path = os.path.join(folder, "manifest.yaml")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace("\nacceptance:\n", f"\nacceptance:\n  {change}\n"))
+    done = submit(folder)
+    assert done.returncode == 2, done.stderr
+    assert f"acceptance.{change.partition(':')[0]}" in done.stderr
+
+
 @pytest.mark.parametrize("what", ["packet", "item"])
 def test_an_agent_that_removes_the_marks_of_its_project_is_not_trusted(what: str) -> None:
     """Without `.git`, and with another project in it, a packet would look like the user's own."""

@@ -6,6 +6,8 @@ import json
 import os
 import stat
 
+import pytest
+
 from holdfast.testing import Scenario
 from tests.support.tasks import Task, holdfast
 
@@ -38,3 +40,19 @@ def test_a_record_of_a_service_has_no_option_for_systemctl(home: str) -> None:
         if os.path.exists(called):
             with open(called, encoding="utf-8") as file:
                 assert unit.strip() not in file.read()
+
+
+@pytest.mark.parametrize("field", ["allow", "stage"])
+def test_a_forged_manifest_adds_no_command_to_one_that_is_shown(home: str, field: str) -> None:
+    """People copy what `show` recommends."""
+    task = Task.shell("true")
+    task.wait_for("completed")
+    path = task.path("manifest.json")
+    with open(path, encoding="utf-8") as file:
+        manifest = json.load(file)
+    denied = {"stage": "impl", "tools": "Bash", "allow": "full", field: "full; touch pwned"}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({**manifest, "denied": [denied]}, file)
+    shown = " ".join(holdfast("show", task.id).stdout.split())
+    assert "holdfast retry" in shown
+    assert "'full; touch pwned'" in shown or "; touch" not in shown, shown

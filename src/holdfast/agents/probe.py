@@ -67,7 +67,7 @@ def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Pr
         return Probe(agent=adapter.name, login_seen=login, problems=(why,), missing=missing)
     executed = program.find(able, path) or found
     version = package_version(found, able.package) or (
-        _told_version(executed) if asks and _is_safe(found) else None
+        _told_version(executed) if asks and _is_safe(found, executed) else None
     )
     return Probe(
         agent=adapter.name,
@@ -122,9 +122,11 @@ def package_version(found: str, package: str) -> str | None:
     return None
 
 
-def _is_safe(found: str) -> bool:
+def _is_safe(found: str, executed: str) -> bool:
     """Whether no agent could write it. A task may run it in a sandbox; a probe would run it outside."""
-    return os.path.dirname(found) in program_search.search_path().split(os.pathsep)
+    if os.path.dirname(found) not in program_search.search_path().split(os.pathsep):
+        return False
+    return not any(map(program_search.leads_to_project, (found, executed)))
 
 
 def _told_version(path: str) -> str | None:

@@ -135,8 +135,9 @@ PACKET = {
     "scope.revert": HARMLESS,
     "acceptance.commands": COMMANDS,
     "acceptance.setup": COMMANDS,
-    "acceptance.links": HARMLESS,
-    "acceptance.clean_room": HARMLESS,
+    # Where commands run, and what they use there: settings of git that an agent wrote, for example.
+    "acceptance.links": PERMISSIONS,
+    "acceptance.clean_room": PERMISSIONS,
     "acceptance.criteria": HARMLESS,
     "acceptance.timeout_sec": HARMLESS,
     "gate.max_severity": HARMLESS,

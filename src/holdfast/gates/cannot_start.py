@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from shlex import quote
 
+from holdfast import program_search
 from holdfast.gates import screen, script, shell
 
 TYPE_CHECKING = False
@@ -53,10 +55,13 @@ def misses_work(command: str, probe: Probe, *, links: tuple[str, ...], project_d
     except ValueError:
         return True
 
+    # By its path: PATH may have a directory of the project.
+    git = quote(program_search.find("git") or "false")
+
     def is_missing(path: str, test: str) -> bool:
         if not _is_in_project(path, project_dir) or _is_linked(path, links):
             return False
-        return not probe(f'test {test} "$1"', path) and not probe('git check-ignore -q -- "$1"', path)
+        return not probe(f'test {test} "$1"', path) and not probe(f'{git} check-ignore -q -- "$1"', path)
 
     programs = [words[0] for words in simple]
     if any("/" in each and is_missing(each, "-x") for each in programs):

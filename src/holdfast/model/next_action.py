@@ -450,21 +450,25 @@ def _is_plain_command(text: str) -> bool:
 
 
 def _fill(steps: tuple[Suggestion, ...], facts: TaskFacts) -> tuple[Suggestion, ...]:
+    # An agent can write the manifest from which these are, and people copy the commands.
     words = {
-        "{task}": facts.task_id,
-        "{agent}": facts.agent,
-        "{login}": facts.login,
-        "{stage}": facts.denied.stage if facts.denied is not None else "",
-        "{allow}": facts.denied.allow if facts.denied is not None else "",
-        "{again}": _again(facts),
+        "task": facts.task_id,
+        "agent": _word(facts.agent),
+        "login": facts.login,
+        "stage": _word(facts.denied.stage) if facts.denied is not None else "",
+        "allow": _word(facts.denied.allow) if facts.denied is not None else "",
+        "again": _again(facts),
     }
-    return tuple(step.evolve(command=_replaced(step.command, words)) for step in steps)
+    return tuple(step.evolve(command=step.command.format(**words)) for step in steps)
 
 
-def _replaced(template: str, words: dict[str, str]) -> str:
-    for name, text in words.items():
-        template = template.replace(name, text)
-    return template
+def _word(text: str) -> str:
+    """A word of a command, quoted if it needs to be."""
+    if _is_plain_command(text) and " " not in text:
+        return text
+    from shlex import quote  # a name of ours needs no quotes
+
+    return quote(text)
 
 
 def _twice(active_s: float | None) -> str:

@@ -226,7 +226,9 @@ def stream(path: str) -> BinaryIO:
 
 def unusable(error: OSError, path: str) -> CorruptFile:
     """The error for a file that cannot be read and never will, until a person does something."""
-    hint = _whose(error) or f"move it away: mv {path} {path}.bad"
+    from shlex import quote  # only needed for the error
+
+    hint = _whose(error) or f"move it away: mv {quote(path)} {quote(path)}.bad"
     return CorruptFile(f"{path} cannot be read: {error.strerror}", hint=hint)
 
 

@@ -90,13 +90,14 @@ class TrustCheck:
 
 def is_in_repository(path: str, project: str) -> bool:
     """Whether others may have written a file: it is in the project, in a repository or project of any kind,
-    or where agents have worked."""
-    place, known = os.path.realpath(path), program_search.projects_of_tasks()
-    top = os.path.realpath(project)
-    if place == top or place.startswith(top.rstrip("/") + "/"):
-        return True
+    or where agents have worked; or a link in such a place leads to it."""
+    known, top = program_search.projects_of_tasks(), os.path.realpath(project)
+    return any(_is_of_project(place, {top, *known}) for place in program_search.places(path))
+
+
+def _is_of_project(place: str, roots: set[str]) -> bool:
     while True:
-        if program_search.is_marked(place) or place in known:
+        if program_search.is_marked(place) or place in roots:
             return True
         if place == os.path.dirname(place):
             return False

@@ -58,9 +58,14 @@ class WrittenPacket(Record):
         return Packet(self.folder).inputs
 
 
-def read(folder: str, *, project: str | None = None, trust_project: bool = False) -> WrittenPacket:
-    """The packet in a folder. `project` overrides the manifest's. Raises InvalidManifest, UnreadableFile."""
-    text, path = text_of(folder)
+def read(
+    folder: str, *, project: str | None = None, trust_project: bool = False, text: bytes | None = None
+) -> WrittenPacket:
+    """The packet in a folder. `project` overrides the manifest's. `text` is the manifest, if it is known: an
+    agent may have changed the file. Raises InvalidManifest, UnreadableFile."""
+    path = os.path.join(folder, NAME)
+    if text is None:
+        text, path = text_of(folder)
     written, problems = examine(text, path, project=project, trust_project=trust_project)
     if written is None:
         raise invalid(path, problems)
@@ -116,7 +121,8 @@ def part_of(written: WrittenPacket) -> needs.Part:
     found: list[needs.Need] = []
     for field in FIELDS:
         kind, path = classes.of_packet(field.path), field.path.removesuffix(".*")
-        if kind and field.path == path and (value := written.manifest.get(path)):
+        value = written.manifest.get(path) if kind and field.path == path else None
+        if (value or value is False) and value != field.default:
             found.append(needs.Need(kind, path, needs.text(value)))
         for name, values in (
             sorted(written.manifest.below(path).items()) if kind and field.path != path else ()

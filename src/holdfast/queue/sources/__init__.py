@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: How many more items a program is asked for: known ones come first in its list.
 _DEEPEST = 10_000
+#: What is before the colon of a source that is a program.
+_PROGRAMS = ("gh", "bd", "gt", "cmd")
 
 
 class SourceItems(Record):
@@ -64,6 +66,12 @@ def read(
     new.sort(key=lambda work: (-work.priority, rank(work, projects)))
     ready, cycles = in_order(new)
     return SourceItems(works=ready[:most], known=known, left=len(ready[most:]), wrong=wrong + cycles)
+
+
+def is_path(source: str) -> bool:
+    """Whether a source is a file or folder: neither a program nor stdin."""
+    kind, colon, _ = source.partition(":")
+    return source != "-" and not (colon and kind in _PROGRAMS)
 
 
 def in_order(works: list[WorkItem]) -> tuple[list[WorkItem], list[str]]:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from holdfast import clock, units
+from holdfast import clock, program_search, units
 from holdfast.errors import CommandNotFound, NotPossible, UnreadableFile
 from holdfast.packet import inputs
 
@@ -35,17 +35,21 @@ def output(
 ) -> bytes:
     """The output of a program, at most 64 MiB. Raises CommandNotFound, NotPossible.
 
-    `env` is its environment (default: ours), in whose PATH it is searched. `allowed` are the exit statuses
-    that are no failure.
+    `env` is its environment (default: ours). A program without a path is searched where no agent writes.
+    `allowed` are the exit statuses that are no failure.
     """
+    program = argv[0] if os.sep in argv[0] else program_search.find(argv[0])
     # A new session, so that its children are killed at the time limit, too. Its input is a file, not a pipe:
     # nothing has to be written while it runs.
     try:
+        if program is None:
+            raise FileNotFoundError(argv[0])
         with tempfile.TemporaryFile() as input_file:
             input_file.write(stdin)
             input_file.seek(0)
             process = subprocess.Popen(
                 argv,
+                executable=program,
                 cwd=cwd,
                 env=env,
                 stdin=input_file,

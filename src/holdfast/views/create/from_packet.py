@@ -60,7 +60,9 @@ def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
                 hint=f"edit the packet's manifest.yaml{field} and inputs/ instead",
             )
     by_flag = bool(values.get("trust_project"))
-    written = written_packet.read(path, project=values.get("project"), trust_project=by_flag)
+    # `new` and `review` have the manifest of the packet that they wrote.
+    text: bytes | None = values.get("manifest")
+    written = written_packet.read(path, project=values.get("project"), trust_project=by_flag, text=text)
     settings, trust = settings_with_trust(written.judge, talk=talk)
     prompt = _request(written)
     env_file, added = environment_of(values, settings)

@@ -48,10 +48,12 @@ def _of_last_run(packet: Packet) -> list[dict[str, Any]]:
 
 def _processes(line: bytes) -> list[dict[str, Any]]:
     try:
-        event = json.loads(line)
-    except ValueError:  # a torn line
+        event: dict[str, Any] = json.loads(line)
+        listed: list[dict[str, Any]] = event["processes"] if event["type"] == "leftovers.found" else []
+        # Another program may have added the line: its words would become a command to type.
+        return [each for each in listed if type(each["pid"]) is int and type(each["command"]) is str]
+    except (ValueError, LookupError, TypeError, RecursionError):  # a torn line
         return []
-    return event["processes"] if event.get("type") == "leftovers.found" else []
 
 
 def _is_alive(each: dict[str, Any]) -> bool:

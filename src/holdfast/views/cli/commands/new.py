@@ -249,6 +249,7 @@ def _run(folder: str, draft: Draft, values: dict[str, Any]) -> int:
     """Run the packet and follow it; at its end, say what to do with the work."""
     chosen = {name: values[name] for name in ("project", "trust_project", "json", "detach")}
     chosen["project"] = paths.project(values["project"])
+    chosen["manifest"] = new_packet.manifest(draft).encode()
     status = run_verb.run({**command_spec.defaults(run_verb.COMMAND), **chosen, "packet": folder})
     if status == 0 and not values["detach"]:
         packet = Home(paths.home()).packet(draft.task_id)

@@ -118,6 +118,7 @@ def _run(
         values = {
             **command_spec.defaults(run_verb.COMMAND),
             "packet": folder,
+            "manifest": new_packet.manifest(draft).encode(),
             "project": project,
             "trust_project": trust_project,
             "json": as_json,

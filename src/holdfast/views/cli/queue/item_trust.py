@@ -19,7 +19,10 @@ _FILES = (".json", ".jsonl")
 
 def judge_of(source: str, project: str, *, by_flag: bool) -> TrustCheck | None:
     """Who decides about the items of a source; None if the user or a program of the user wrote them."""
-    if not os.path.exists(source) or not is_in_repository(source, project):
+    from holdfast.queue import sources  # `queue ls` needs none of it
+
+    # Whether it exists means nothing: an agent may have moved it after it was read.
+    if not sources.is_path(source) or not is_in_repository(source, project):
         return None
     return TrustCheck(os.path.abspath(source), by_flag=by_flag)
 
