@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support import pages
-from tests.support.tasks import Task, holdfast
+from tests.support.tasks import Task, holdfast, workspace
 
 #: The program of the guide. It keeps its sessions below HOME, and waits while a file `hold` exists.
 PARROT = f"""#!{sys.executable}
@@ -75,7 +75,7 @@ def _entry_points(project: dict[str, Any]) -> str:
 
 
 def test_the_plug_in_runs_a_task(plugin: str) -> None:
-    done = holdfast("run", "--agent", "parrot", "Say hello.", cwd=plugin)
+    done = holdfast("run", "--agent", "parrot", "Say hello.", cwd=workspace())
     assert done.returncode == 0, done.stderr
     task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", done.stdout.strip().splitlines()[0]))
     assert "Hello yourself." in task.log()
@@ -86,9 +86,9 @@ def test_the_plug_in_runs_a_task(plugin: str) -> None:
 
 @pytest.mark.req("RES-1")
 def test_the_plug_in_resumes_its_session(plugin: str) -> None:
-    hold = os.path.join(plugin, "hold")
+    hold = os.path.join(workspace(), "hold")
     _write(hold, "")
-    task = Task.start("--agent", "parrot", "--base-interval", "1s", "Say hello.", project=plugin)
+    task = Task.start("--agent", "parrot", "--base-interval", "1s", "Say hello.", project=workspace())
     task.wait_for_event("agent.session")
     os.kill(task.agent_pid(), signal.SIGKILL)
     os.unlink(hold)
