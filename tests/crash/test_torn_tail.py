@@ -35,9 +35,9 @@ class Cutter:
         self.cut = ""
 
     def tend(self, case: Case) -> None:
-        if case.fired and not self.is_cut:
-            if case.runner is None or case.runner.poll() is None:
-                return
+        if case.runner is not None and case.runner.poll() is None:
+            return  # nothing to do; asked first, since a kill may come between two questions
+        if case.runner is not None and case.fired and not self.is_cut:
             self.is_cut = True
             with open(case.packet.journal, "rb+") as file:
                 lines = file.read().splitlines(keepends=True)
