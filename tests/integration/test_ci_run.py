@@ -9,6 +9,9 @@ import subprocess
 
 import pytest
 
+#: The first run of the tests, without those of `make check`.
+FIRST = "test ARGS=--ignore=tests/unit --ignore=tests/property"
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 #: Records its arguments, leaves pytest's list of failed tests, and fails as often as configured.
@@ -58,7 +61,7 @@ def test_a_run_without_a_failure_says_nothing_of_second_tries(checkout) -> None:
     status, printed, calls = run(checkout)
     assert (status, calls) == (
         0,
-        ["mcp-setup", "test", "check", "mutants ARGS=--check", "chaos-smoke", "conformance-smoke"],
+        ["mcp-setup", "check", FIRST, "mutants ARGS=--check", "chaos-smoke", "conformance-smoke"],
     )
     assert printed.endswith("== all passed\n")
 
@@ -67,14 +70,14 @@ def test_up_to_three_tests_get_a_second_try_and_are_listed_at_the_end(checkout) 
     names = failed(checkout, 3)
     status, printed, calls = run(checkout)
     assert status == 0
-    assert calls[1:3] == ["test", "test WORKERS=1 ARGS=--last-failed --last-failed-no-failures=none"]
+    assert calls[2:4] == [FIRST, "test WORKERS=1 ARGS=--last-failed --last-failed-no-failures=none"]
     assert printed.endswith("== needed a second try (3):\n" + "\n".join(names) + "\n")
 
 
 def test_a_fourth_is_too_many(checkout) -> None:
     names = failed(checkout, 4)
     status, printed, calls = run(checkout)
-    assert (status, calls) == (1, ["mcp-setup", "test"])
+    assert (status, calls) == (1, ["mcp-setup", "check", FIRST])
     assert all(name in printed for name in names)
     assert "more than 3 tests failed" in printed
 
@@ -83,7 +86,7 @@ def test_a_second_failure_is_final(checkout) -> None:
     failed(checkout, 1, times=2)
     status, printed, calls = run(checkout)
     assert status != 0
-    assert len(calls) == 3
+    assert len(calls) == 4
     assert "all passed" not in printed
 
 
@@ -92,7 +95,7 @@ def test_a_list_of_an_earlier_run_is_not_taken_for_this_one(checkout) -> None:
     os.makedirs(checkout / ".pytest_cache" / "v" / "cache")
     os.rename(checkout / "failed", checkout / ".pytest_cache" / "v" / "cache" / "lastfailed")
     status, printed, calls = run(checkout)
-    assert (status, calls) == (1, ["mcp-setup", "test"])
+    assert (status, calls) == (1, ["mcp-setup", "check", FIRST])
     assert "no single test did" in printed
 
 
