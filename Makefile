@@ -10,7 +10,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((
 # A real CLI uses a core while it starts, and up to 700 MB.
 REAL_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n + 1)); echo $$((n > 6 ? 6 : n)))
 # Programs that the tests use, as command:package.
-TOOLS   := tmux:tmux bwrap:bubblewrap strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd chromium:chromium gh:gh nsenter:util-linux openssl:openssl
+TOOLS   := tmux:tmux bwrap:bubblewrap strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd chromium:chromium gh:gh nsenter:util-linux openssl:openssl curl:curl mkfs.ext4:e2fsprogs mount:mount
 CHECKED := $(wildcard src tests benchmarks contracts)
 ARGS    ?=
 

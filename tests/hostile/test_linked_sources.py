@@ -14,6 +14,7 @@ import pytest
 from holdfast.store.inotify import Inotify
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import give_up
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -88,7 +89,7 @@ def test_a_folder_of_work_items_that_vanishes_after_it_was_read_is_judged() -> N
     last = write(os.path.join(folder, "last.md"), "---\nstatus: closed\n---\n" + "read it\n" * 100_000)
     seen = Inotify.open()
     if seen is None:
-        pytest.skip("no inotify here")
+        give_up("no inotify here")
     seen.add(last, _OPEN)
 
     def move() -> None:
@@ -98,8 +99,9 @@ def test_a_folder_of_work_items_that_vanishes_after_it_was_read_is_judged() -> N
     mover = threading.Thread(target=move)
     mover.start()
     done = import_from(folder, repo)
-    mover.join()
+    mover.join(60)
     seen.close()
+    assert not os.path.exists(folder), "it was moved while it was read"
     assert "bad" not in tasks(), done.stderr
 
 

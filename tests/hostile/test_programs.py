@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tomllib
+from typing import Any
 
 import pytest
 
@@ -179,6 +180,21 @@ def _installed(home: str, name: str) -> str:
     return folder
 
 
+def _delivered(home: str, project: str, rule: dict[str, Any], env: dict[str, str]) -> str:
+    """Deliver a notice of a task in this project. Returns its file, which stays if that failed."""
+    notice = {
+        "schema": "holdfast.notice/1", "id": ids.new_ulid(), "at": clock.iso_now(), "event": "completed",
+        "task_id": "x", "text": "x", "project_dir": project, "rule": {"on": ["all"], **rule},
+        "tries": 0, "next_at": None, "after": None, "error": None,
+    }  # fmt: skip
+    path = os.path.join(home, "notice.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(notice, file)
+    argv = [sys.executable, "-m", "holdfast.notify", path]
+    subprocess.run(argv, env={**os.environ, **env}, cwd="/", capture_output=True, timeout=60, check=False)
+    return path
+
+
 def _notices(home: str) -> list[str]:
     return [name for name in os.listdir(os.path.join(home, "outbox")) if len(name) > 30]
 
@@ -191,18 +207,7 @@ def test_a_notice_is_shown_by_no_planted_program(home: str, planted: Planted, ru
     os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
     with open(paths.user_settings(), "w", encoding="utf-8") as file:
         file.write(f'[[notify]]\non = ["all"]\n{rule}\n')
-    notice = {
-        "schema": "holdfast.notice/1", "id": ids.new_ulid(), "at": clock.iso_now(), "event": "completed",
-        "task_id": "x", "text": "x", "project_dir": planted.repo.path,
-        "rule": {"on": ["all"], **tomllib.loads(rule)},
-        "tries": 0, "next_at": None, "after": None, "error": None,
-    }  # fmt: skip
-    path = os.path.join(home, "notice.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(notice, file)
-    argv = [sys.executable, "-m", "holdfast.notify", path]
-    env = {**os.environ, "PATH": f"{planted.env['PATH']}:{good}"}
-    subprocess.run(argv, env=env, cwd="/", capture_output=True, timeout=60, check=False)
+    path = _delivered(home, planted.repo.path, tomllib.loads(rule), {"PATH": f"{planted.env['PATH']}:{good}"})
     assert planted.ran == []
     assert "desktop" in rule or not os.path.exists(path), "it was delivered by the user's own"
 
@@ -328,17 +333,8 @@ def test_a_planted_notifier_is_not_run_if_the_users_own_is_hidden(home: str, way
             file.write(good)
     if way == "task":
         holdfast("run", "-q", "--project", good, "--", "/bin/true", cwd=planted.repo.path, env=env)
-    notice = {
-        "schema": "holdfast.notice/1", "id": ids.new_ulid(), "at": clock.iso_now(), "event": "completed",
-        "task_id": "x", "text": "x", "project_dir": good if way == "notice" else planted.repo.path,
-        "rule": {"on": ["all"], "to": "command", "argv": ["tell-me"]},
-        "tries": 0, "next_at": None, "after": None, "error": None,
-    }  # fmt: skip
-    path = os.path.join(home, "notice.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(notice, file)
-    argv = [sys.executable, "-m", "holdfast.notify", path]
-    subprocess.run(argv, env={**os.environ, **env}, cwd="/", capture_output=True, timeout=60, check=False)
+    project = good if way == "notice" else planted.repo.path
+    path = _delivered(home, project, {"to": "command", "argv": ["tell-me"]}, env)
     assert planted.ran == []
     with open(path, encoding="utf-8") as file:
         assert "only in a directory of a project" in json.load(file)["error"]

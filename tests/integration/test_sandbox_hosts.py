@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
-from tests.support.tools import need_sandbox
+from tests.support.tools import need, need_sandbox
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.req("SBX-3")
@@ -237,8 +236,7 @@ def test_a_list_of_the_settings_and_one_of_the_packet(home: str) -> None:
 
 
 def test_curl_knows_it(home: str, port: int) -> None:
-    if shutil.which("curl") is None:
-        pytest.skip("no curl")
+    need("curl")
     task = boxed(f"localhost:{port}", f"curl -sS http://localhost:{port}/; curl -s http://evil.example/")
     task.wait_for("completed", "failed", within_s=30.0)
     assert "hello from" in task.log()

@@ -111,9 +111,9 @@ def _check_dependents(packet: Packet, waiting: list[str]) -> None:
     """Raises NotPossible if other tasks need this one to be completed: an archived task cannot be retried."""
     if waiting and sync.status_of(packet.home, packet.task_id) != Status.COMPLETED:
         one = waiting[0]
-        more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        need = f"and {len(waiting) - 1} more need" if len(waiting) > 1 else "needs"
         raise NotPossible(
-            f"cannot archive {packet.task_id}: {one}{more} needs it to be completed",
+            f"cannot archive {packet.task_id}: {one} {need} it to be completed",
             hint=f"'holdfast retry {packet.task_id}' runs it again; 'holdfast queue retry {one}' lets {one} "
             f"run without it; 'holdfast stop {one}' ends {one}",
         )
