@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, units
+from holdfast.model import acceptance
 from holdfast.model.usage import Usage
 from holdfast.packet import load, metrics
 from holdfast.redact import Redactor
@@ -64,12 +65,10 @@ def _checks(
         rows.append(f"| {' | '.join((stage['name'], stage['agent'], gate, *cells))} |")
     seconds, calls = sum(each.seconds for each in used.values()), sum(each.calls for each in used.values())
     rows.append(f"| **total** | | | {' | '.join(_figures(seconds, calls, total))} |")
-    pipeline = load.fold(packet).spec.pipeline
-    commands = pipeline.acceptance_commands if pipeline is not None else ()
     accepted = "passed" if is_accepted else "did not pass, or did not run"
-    lines = [f"- `{command}`" for command in commands]
-    acceptance = "\n".join([f"Acceptance commands ({accepted}):", "", *lines]) if lines else ""
-    return "\n\n".join(part for part in ("## Checks", "\n".join(rows), acceptance) if part)
+    lines = [f"- `{command}`" for command in acceptance.commands_of(load.fold(packet).spec)]
+    listed = "\n".join([f"Acceptance commands ({accepted}):", "", *lines]) if lines else ""
+    return "\n\n".join(part for part in ("## Checks", "\n".join(rows), listed) if part)
 
 
 def _figures(seconds: float, calls: int, used: Usage) -> tuple[str, ...]:

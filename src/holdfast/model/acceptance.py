@@ -1,4 +1,4 @@
-"""In which gates the acceptance commands of a pipeline run. Pure."""
+"""The acceptance commands of a task, and in which gates of a pipeline they run. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.model.spec import StageSpec
+    from holdfast.model.spec import StageSpec, TaskSpec
 
 #: The check of the gate that runs the commands.
 CHECK = "acceptance"
 #: The same for the checks of the task's pull request, after the last stage.
 CI = "ci"
 _VERIFY = "verify"
+
+
+def commands_of(spec: TaskSpec) -> tuple[str, ...]:
+    """The acceptance commands of a task: those of its packet, or of `--accept`."""
+    if spec.pipeline is not None:
+        return spec.pipeline.acceptance_commands
+    return spec.quality.accept if spec.quality is not None else ()
 
 
 def accepting(stages: Sequence[StageSpec]) -> tuple[str, ...]:

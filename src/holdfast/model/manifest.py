@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model import concerns, permissions
+from holdfast.model import acceptance, concerns, permissions
 from holdfast.model.execution import dirname
 from holdfast.model.status import ENDS, Status
 from holdfast.model.task import Task
@@ -154,8 +154,8 @@ def _if_present(task: Task, observed: Observed, waiting_for: str | None) -> dict
         fields["concerns"] = [concern.to_json() for concern in found]
     if task.status is Status.COMPLETED and (over := task.over_budget):
         fields["over_budget"] = over  # otherwise it was stopped for it, which is its reason
-    if spec.quality is not None and spec.quality.accept:
-        fields["accept"] = len(spec.quality.accept)
+    if commands := acceptance.commands_of(spec):
+        fields["accept"] = len(commands)
     if readers := permissions.denied_readers(task):
         fields["denied_readers"] = readers
     if spec.notes:

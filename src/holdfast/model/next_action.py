@@ -325,7 +325,12 @@ def _remedy(manifest: dict[str, Any], cause: str, failure: dict[str, Any]) -> st
     if is_current and action.get("name"):
         return action["name"]
     stages: list[dict[str, Any]] = manifest.get("stages") or []
-    if status == Status.FAILED and manifest.get("accept") and stages and stages[0].get("gate") == "failed":
+    if (
+        status == Status.FAILED
+        and manifest.get("accept")
+        and len(stages) == 1
+        and stages[0].get("gate") == "failed"
+    ):
         return "fix_work"
     return "read_log" if status == Status.ABANDONED else ""
 

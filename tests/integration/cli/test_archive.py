@@ -278,6 +278,7 @@ def test_a_failed_task_that_others_need_is_not_archived() -> None:
         assert done.returncode == 3
         assert "cannot archive first: second needs it to be completed" in done.stderr
         assert "holdfast queue retry second" in done.stderr
+    assert done.stderr.endswith("0 tasks archived, 1 not\n")
     assert holdfast("submit", "--id", "third", "--after", "first", "--", "true").returncode == 0
     assert "second and 1 more need it to be completed" in holdfast("archive", "first").stderr
     assert holdfast("queue", "retry", "second").returncode == 0

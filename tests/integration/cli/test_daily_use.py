@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.testing import Scenario
 from tests.support import kin
+from tests.support.packets import Written
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
@@ -87,6 +88,13 @@ def test_acceptance_that_proves_nothing_is_seen(command: str, passed_before: boo
     (accepted,) = rows(holdfast("show", "it").stdout, "accept")[:1]
     assert accepted.startswith("1 command, passed, but" if passed_before else "1 command, passed (")
     assert holdfast("wait", "it").returncode == 0  # many tests pass before a change and after it
+
+
+def test_a_packet_whose_acceptance_commands_passed_is_accepted() -> None:
+    Written({"scripted_impl": None, "scripted_verify": None}).run()
+    (row,) = json.loads(holdfast("report", "--json").stdout)["ended"]
+    assert row["accepted"] == "accepted"
+    assert "accepted" in holdfast("report").stdout
 
 
 # ── the numbers of attempts ──

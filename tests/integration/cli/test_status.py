@@ -168,4 +168,6 @@ def test_a_task_that_waits_uses_no_slot(monkeypatch: pytest.MonkeyPatch) -> None
     text = holdfast("status").stdout
     assert "slots    0 of 1 used by the queue" in text
     assert "queue    1 started" in text
+    (row,) = holdfast("queue", "ls").stdout.splitlines()[1:]
+    assert row.split() == ["it", "claimed", "5", "default", "scripted", "waiting"]
     assert holdfast("stop", "it").returncode == 0

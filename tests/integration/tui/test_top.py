@@ -109,7 +109,7 @@ def test_it_shows_the_groups_of_ls(columns: int) -> None:
 
 def test_a_task_that_starts_and_ends_meanwhile_is_shown_in_its_group() -> None:
     async def steps(screen: Screen) -> None:
-        await screen.until("0 working")
+        await screen.until("working 0")
         task = await asyncio.to_thread(Task.shell, kin.WAIT, "--id", "new")
         await screen.until("working (1)")
         kin.go()
@@ -421,7 +421,7 @@ def test_a_damaged_packet_is_one_bad_row_and_a_lost_home_no_traceback() -> None:
         await screen.until("needs you (1)", within_s=60)
         await screen.press("home", "enter", "2", "3", "4", "5", "1", "escape")
         shutil.rmtree(os.path.join(os.environ["HOLDFAST_HOME"], "tasks"))
-        await screen.until("0 ended", within_s=60)
+        await screen.until("ended 0", within_s=60)
 
     drive(steps)
 

@@ -6,11 +6,14 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import TextIO
 
 #: The start of a command inside a sentence. It is meant to be copied, so it is never broken.
 _COMMAND = "'holdfast "
 _ELLIPSIS = "…"
+#: A command that is longer does not widen the column of commands.
+_COMMAND_CHARS = 40
 
 
 def printable(text: str) -> str:
@@ -106,3 +109,8 @@ def _break(text: str, columns: int) -> int | None:
             position = at
         at += 1
     return position
+
+
+def command_width(commands: Iterable[str]) -> int:
+    """The width of a column of commands to type next."""
+    return max((len(command) for command in commands if len(command) <= _COMMAND_CHARS), default=0)

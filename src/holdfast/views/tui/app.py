@@ -93,7 +93,7 @@ class TopScreen(Screen[None]):
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append("holdfast", styles.BOLD)
         for group, count in self._board.counts().items():
-            text.append("  ").append(f"{count} {group}", styles.GROUPS[group] if count else styles.DIM)
+            text.append("  ").append(f"{group} {count}", styles.GROUPS[group] if count else styles.DIM)
         if self._board.sort != "age":
             text.append(f"  by {self._board.sort}", styles.DIM)
         if self._board.filter:

@@ -60,7 +60,7 @@ def run(values: dict[str, Any]) -> int:
             "give either tasks or --all-ended", hint="'holdfast ls --state completed' lists completed tasks"
         )
     older_s = option_values.duration(values["older_than"], "--older-than")
-    status, count = 0, 0
+    status, count, refused = 0, 0, 0
     dependents = Dependents(home)
     packets = retention.ended(home) if values["all_ended"] else _find(home, values["task"])
     for packet in packets:
@@ -79,11 +79,12 @@ def run(values: dict[str, Any]) -> int:
             out.talk(f"archived {packet.task_id} in {target.path}" + (f", notes in {page}" if page else ""))
         except HoldfastError as error:
             out.complain(error)
+            refused += 1
             status = status or error.exit_status
     if not count and not status:
         out.talk("nothing to archive")
     elif values["all_ended"]:
-        out.talk(f"{amounts.plural(count, 'task')} archived")
+        out.talk(f"{amounts.plural(count, 'task')} archived" + (f", {refused} not" if refused else ""))
     return status
 
 

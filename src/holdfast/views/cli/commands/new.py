@@ -255,12 +255,10 @@ def _run(folder: str, draft: Draft, values: dict[str, Any]) -> int:
         packet = Home(paths.home()).packet(draft.task_id)
         manifest = load.read_manifest(packet)
         action = next_steps.read(packet, manifest, workspace=draft.workspace)
-        for step in action.steps:
-            out.step(step.command, step.does)
+        steps = [(step.command, step.does) for step in action.steps]
         if action.name == "apply":
-            out.step(f"holdfast pr {draft.task_id}", "or open a pull request")
-        for step in action.otherwise:
-            out.step(step.command, step.does)
+            steps.append((f"holdfast pr {draft.task_id}", "or open a pull request"))
+        out.steps([*steps, *((step.command, step.does) for step in action.otherwise)])
     return status
 
 

@@ -116,10 +116,7 @@ def _print_detached(packet: Packet) -> None:
     if not os.path.exists(packet.path):
         return
     out.talk(f"detached; {packet.task_id} keeps running")
-    for command, meaning in (
-        ("attach", "watch it"),
-        ("logs -f", "follow its output"),
-        ("wait", "wait for its end"),
-    ):
-        out.step(f"holdfast {command} {packet.task_id}", meaning)
-    out.step(f"holdfast stop {packet.task_id}", "stop it")
+    commands = {
+        "attach": "watch it", "logs -f": "follow its output", "wait": "wait for its end", "stop": "stop it",
+    }  # fmt: skip
+    out.steps([(f"holdfast {command} {packet.task_id}", does) for command, does in commands.items()])

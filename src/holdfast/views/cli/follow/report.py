@@ -32,8 +32,7 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_shown_log: bool = Fa
             _quote_log(packet)
         _print_end(packet, manifest)
     if status is not Status.COMPLETED or has_concerns(manifest):
-        for step in _steps(packet, manifest, is_lost=is_lost):
-            out.step(step.command, step.does)
+        out.steps([(step.command, step.does) for step in _steps(packet, manifest, is_lost=is_lost)])
     out.talk(f"files: {packet.path}")
     return exit_status(manifest)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.queue import schedule
+from holdfast.model.status import Status
+from holdfast.queue import schedule, sync
 from holdfast.queue.engine import Item, is_ready
 from holdfast.store.layout import Home
 from holdfast.views.cli.queue import schedules
@@ -47,7 +48,7 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
             str(item.priority),
             item.pool,
             item.agent,
-            queue_reason.reason(item, paused, holds),
+            queue_reason.reason(item, paused, holds) or _pause(home, item),
         ]
         for item in items
     ]
@@ -59,6 +60,12 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
     for line in queue_reason.obstacles(home, items, paused):
         out.talk(fit_text.printable(line))
     return 0
+
+
+def _pause(home: Home, item: Item) -> str:
+    """`interrupted` or `waiting`: a task that has started, and does not work now."""
+    found = sync.status_of(home, item.task_id) if item.state == "claimed" else None
+    return str(found) if found in (Status.WAITING, Status.INTERRUPTED) else ""
 
 
 def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:

@@ -12,7 +12,7 @@ from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.views import disk_full
 from holdfast.views.cli.rows.fact_rows import named_rows
-from holdfast.views.text import amounts, describe, leftovers, log_tail
+from holdfast.views.text import amounts, describe, fit_text, leftovers, log_tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,13 +72,9 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
     return [*rows, *named_rows("next", _aligned(steps))]
 
 
-#: A command that is longer does not widen the column of commands.
-_COMMAND_CHARS = 40
-
-
 def _aligned(steps: list[tuple[str, str]]) -> list[str]:
     """Commands in one column, what they do in another."""
-    width = max((len(command) for command, _ in steps if len(command) <= _COMMAND_CHARS), default=0)
+    width = fit_text.command_width(command for command, _ in steps)
     return [f"{command:{width}}   {does}" for command, does in steps]
 
 
@@ -206,8 +202,8 @@ def _concluded(stage: dict[str, Any]) -> str:
 
 
 def _acceptance(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the commands of `--accept` concluded, and where to read it."""
-    if not manifest.get("accept"):
+    """What the acceptance commands of a single stage concluded; among several, each stage shows its gate."""
+    if not manifest.get("accept") or len(manifest["stages"]) != 1:
         return []
     stage: dict[str, Any] = manifest["stages"][0]
     repaired = f" {after}" if (after := describe.repairs(manifest)) else ""

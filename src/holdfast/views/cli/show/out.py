@@ -13,11 +13,11 @@ import sys
 
 from holdfast import quick_json
 from holdfast.views.cli.show import terminal
-from holdfast.views.text.fit_text import as_displayed, cell_width, wrap
+from holdfast.views.text.fit_text import as_displayed, cell_width, command_width, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, TextIO
 
     from holdfast.errors import HoldfastError
@@ -145,10 +145,17 @@ def quote(line: str) -> None:
         return
 
 
-def step(command: str, meaning: str) -> None:
+def steps(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print commands to type next, in one column, and what they do, in another."""
+    width = command_width(command for command, _ in pairs)
+    for command, meaning in pairs:
+        step(command, meaning, width=width)
+
+
+def step(command: str, meaning: str, *, width: int = 0) -> None:
     """Print a command to type next and what it does, on one line or, if too narrow, on two."""
     columns = terminal.width(sys.stderr)
-    line = as_displayed(f"  {command}   {meaning}".rstrip(), sys.stderr)
+    line = as_displayed(f"  {command:{width}}   {meaning}".rstrip(), sys.stderr)
     if columns is None or cell_width(line) <= columns:
         talk(line)
         return
