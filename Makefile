@@ -58,8 +58,9 @@ tools:
 demo: $(CORE)  ## Run a short demo; it costs nothing
 	@$(BIN)/holdfast demo
 
+# worksteal: a worker that has finished takes tests from the others.
 test: setup  ## Run all tests, but only part of the crash run
-	$(BIN)/pytest -n $(WORKERS) tests $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests $(ARGS)
 
 check: setup lint types layers quick  ## Format, lint, types, layers, unit and property tests
 
