@@ -129,6 +129,17 @@ def test_a_worktree_survives_its_agent_and_its_runner() -> None:
     assert holdfast("rm", "--force", task.id).returncode == 0
 
 
+def test_what_is_not_committed_is_named() -> None:
+    repo = project("a.txt")
+    repo.write("a.txt", "more\n")
+    repo.write("b.txt")
+    done = holdfast("run", "--id", "it", "--worktree", "--", "true", cwd=repo.path)
+    assert done.returncode == 0
+    note = "not committed, so not in the worktree: a.txt, b.txt"
+    assert f"note: {note}\n" in done.stderr
+    assert note in holdfast("show", "it").stdout
+
+
 @pytest.mark.parametrize("has_git", [False, True], ids=("no_repository", "no_commit"))
 def test_a_worktree_needs_a_repository_with_a_commit(has_git: bool) -> None:
     repo = Repo(os.path.join(workspace(), "project"), with_git=has_git)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MB = 1024 * 1024
-#: A longer wait means that the agent is out of quota.
-_LIMIT_S = 60.0
 
 
 def measure(
@@ -75,7 +73,7 @@ def _at_limit(home: Home, resting: list[Item]) -> dict[str, str]:
 
 
 def _limit_ends_at(home: Home, item: Item) -> float | None:
-    """When the quota of the item's agent is back, if that takes a while; otherwise None."""
+    """When the quota of the item's agent is back; None if it does not wait for one."""
     try:
         manifest = load.read_manifest(home.packet(item.task_id))
         # A task that waits after a crash tells nothing about the quota.
@@ -86,7 +84,7 @@ def _limit_ends_at(home: Home, item: Item) -> float | None:
         wake_at = clock.parse_iso(str(manifest["wake_at"]))
     except (HoldfastError, ValueError):
         return None
-    return wake_at if wake_at - clock.now() > _LIMIT_S else None
+    return wake_at if wake_at > clock.now() else None
 
 
 def _hour(at: float) -> str:

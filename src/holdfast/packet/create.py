@@ -16,7 +16,7 @@ from holdfast.model.fold import apply
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.store import admitted, atomic, audit, process, projects, seals
+from holdfast.store import admitted, atomic, audit, no_links, process, projects, seals
 from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
 from holdfast.store.journal import encode_line
@@ -53,8 +53,7 @@ def create(
     ids.check_task_id(spec.task_id)
     process.require_proc()
     target = home.packet(spec.task_id)
-    if os.path.exists(target.path):
-        raise DuplicateTask(f"task {spec.task_id} already exists")
+    _check_new(home, spec.task_id)
     staged = Packet(os.path.join(home.tasks, f"{NEW_PREFIX}{ids.new_ulid()}"))
     try:
         line = _fill(
@@ -76,8 +75,7 @@ def create(
         failpoint("create.staged")
         turn = _take_turn(home)
         try:
-            if os.path.lexists(target.path):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target.path)
+            _check_new(home, spec.task_id)
             remove_tree(target.index_notes)
             # First: the keeper and agents may look at the packet as soon as it is there.
             projects.note(home, spec.project_dir)
@@ -99,6 +97,17 @@ def create(
         raise
     _audit_creation(home, spec, status, by or audit.whoami())
     return target
+
+
+def _check_new(home: Home, task_id: str) -> None:
+    """Raises DuplicateTask. An archived task keeps its id: commands that read tasks would find only one."""
+    if os.path.lexists(home.packet(task_id).path):
+        raise DuplicateTask(f"task {task_id} already exists")
+    if no_links.is_directory(home.archive) and os.path.lexists(home.archived(task_id).path):
+        raise DuplicateTask(
+            f"task {task_id} already exists, in the archive",
+            hint=f"choose another id; 'holdfast rm {task_id}' removes the archived task",
+        )
 
 
 def _take_turn(home: Home) -> int:

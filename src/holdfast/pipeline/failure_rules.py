@@ -98,7 +98,7 @@ def _at_limit(then: Then, counts: Counts) -> Then:
 
 def _why_no_retry(kind: FailureClass, rule: Rule, tries: int) -> str:
     if rule.then is not Then.RETRY:
-        return f"{kind}: a retry cannot help"
+        return f"{kind}: no automatic retry"
     if not tries:
         return f"{kind}: no retry is allowed (budgets.retry_budget is 0)"
     times = "once" if tries == 1 else f"{tries} times"

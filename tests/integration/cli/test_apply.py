@@ -117,3 +117,13 @@ def test_rm_of_merged_work_takes_worktree_and_branch(home: str) -> None:
     assert os.listdir(Home(home).worktrees) == []
     assert case.repo.git("branch", "--list") == "* main\n"
     assert case.repo.read("new") == "text\n"
+
+
+def test_work_that_failed_is_merged_with_a_warning(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    words = ("--id", "it", "--worktree", "--accept", "false", "--", "touch", "new")
+    assert holdfast("run", *words, cwd=repo.path).returncode == 1
+    done = holdfast("apply", "it")
+    assert done.returncode == 0, done.stderr
+    assert "warning: it is failed: acceptance failed" in done.stderr

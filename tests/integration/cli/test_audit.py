@@ -41,6 +41,15 @@ def test_making_and_asking_are_accounted_for(monkeypatch: pytest.MonkeyPatch) ->
     assert "request.stop" in holdfast("audit", "it").stdout
 
 
+def test_a_refused_request_is_not_taken_for_a_granted_one() -> None:
+    Task.shell("true", "--id", "it").wait_for("completed")
+    assert holdfast("resume", "it", "-m", "go on").returncode == 3
+    asked, refused = entries("it", "--operation", "request.")
+    assert (asked["operation"], refused["operation"]) == ("request.resume", "request.refused")
+    assert refused["request"] == asked["request"]
+    assert "request.refused: resume: it is completed" in holdfast("audit", "it", "--people").stdout
+
+
 @pytest.mark.req("AUD-1")
 def test_what_people_do_with_the_queue_and_the_home_is_accounted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "ada")

@@ -16,6 +16,11 @@ from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 
+#: The files of a task in place can have been changed by others.
+IN_PLACE = (
+    "compared with the files as they are now, so changes of others since the task started are included\n"
+)
+
 
 @pytest.fixture
 def repo(home: str) -> Repo:
@@ -29,7 +34,7 @@ def test_the_patch_has_the_tasks_changes_and_not_the_persons(home: str, repo: Re
     prepare(packet_for(home, repo.path, scope_allow=(".",)))
     repo.write("a", "changed\n")
     done = holdfast("diff", "it")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, IN_PLACE)
     assert done.stdout.startswith("diff --git a/a b/a\n")
     assert "+changed\n" in done.stdout
     assert "b/b" not in done.stdout
@@ -55,11 +60,11 @@ def test_what_lies_outside_the_scope_is_counted_and_shown_on_demand(home: str, r
     done = holdfast("diff", "it")
     assert done.stdout.startswith("diff --git a/src/new b/src/new\n")
     assert (done.stdout.count("diff --git"), "GIT binary patch" in done.stdout) == (1, False)
-    assert done.stderr == "2 files outside the scope not shown; --all shows everything\n"
+    assert done.stderr == IN_PLACE + "2 files outside the scope not shown; --all shows everything\n"
     assert "1 file changed" in holdfast("diff", "it", "--stat").stdout
     assert json.loads(holdfast("diff", "it", "--json").stdout)["left_out"] == ["cache.pyc", "src/secret"]
     whole = holdfast("diff", "it", "--all")
-    assert (whole.stdout.count("diff --git"), whole.stderr) == (3, "")
+    assert (whole.stdout.count("diff --git"), whole.stderr) == (3, IN_PLACE)
 
 
 def test_one_stage_of_several(home: str, repo: Repo) -> None:

@@ -223,25 +223,27 @@ def test_a_look_at_a_long_queue_costs_no_more_than_one_at_a_short_queue(keeper: 
 
 @pytest.mark.req("QUE-2")
 @pytest.mark.parametrize(
-    ("outcome", "reason", "wake_s", "left"),
+    ("outcome", "reason", "wake_s", "waited_s", "left"),
     [
-        ("rate_limit", "come back later", 600.0, 0),
-        ("rate_limit", "a moment", 20.0, None),
-        ("crashed", "backoff after crashed", 600.0, None),
-        ("crashed", "quota: only a text says so", 600.0, None),
+        ("rate_limit", "come back later", 600.0, 0.0, 0),
+        ("rate_limit", "nearly over", 600.0, 580.0, 0),
+        ("rate_limit", "over", 600.0, 601.0, None),
+        ("rate_limit", "a moment", 20.0, 0.0, None),
+        ("crashed", "backoff after crashed", 600.0, 0.0, None),
+        ("crashed", "quota: only a text says so", 600.0, 0.0, None),
     ],
-    ids=("long", "short", "its own fault", "a text"),
+    ids=("long", "nearly over", "over", "short", "its own fault", "a text"),
 )
 def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
-    keeper: Keeper, outcome: str, reason: str, wake_s: float, left: int | None
+    keeper: Keeper, outcome: str, reason: str, wake_s: float, waited_s: float, left: int | None
 ) -> None:
     waits = keeper.packet("a", agent="scripted")
     keeper.packet("b", agent="scripted")
     keeper.packet("c")
     keeper.dispatch.step(rung=True)
     keeper.claim("a")
-    now = clock.now()
-    times = {"wake_at": clock.iso(now + wake_s), "status_updated_at": clock.iso(now)}
+    since = clock.now() - waited_s
+    times = {"wake_at": clock.iso(since + wake_s), "status_updated_at": clock.iso(since)}
     moved(waits, Status.WAITING, status_reason=reason, **times)
     data = atomic.read_json(waits.manifest) or {}
     stages = [{**stage, "state": "active", "outcome": outcome} for stage in data["stages"]]

@@ -80,7 +80,8 @@ def _head(view: SummaryView) -> list[str]:
     repairs = f", repairs: {len(view.repairs)}" if view.repairs else ""
     lines.append(f"- attempts: {view.attempts}, retries: {view.retries}{repairs}")
     lines += [f"- repaired: {_prose(why, 200)}" for why in view.repairs[-_MAX_REPAIRS:]]
-    lines.append(f"- started: {view.created_at or '-'}, finished: {view.finished_at or '-'}")
+    times = ("created", view.created_at), ("started", view.started_at), ("finished", view.finished_at)
+    lines.append("- " + ", ".join(f"{name}: {at or '-'}" for name, at in times))
     if view.updated_at:
         lines.append(f"- updated: {view.updated_at}")
     if view.exit_code is not None and (view.exit_code or view.status == Status.COMPLETED):

@@ -67,6 +67,8 @@ class SummaryView(Record):
     goal: str = ""
     updated_at: str = ""
     created_at: str = ""
+    #: Of its current run; a queued task starts long after its creation.
+    started_at: str = ""
     finished_at: str | None = None
     active_s: float = 0.0
     attempts: int = 0
@@ -132,6 +134,7 @@ def view_of(
         goal=spec.goal if spec.goal != spec.task_name else "",
         updated_at=updated_at,
         created_at=task.created_at,
+        started_at=task.run_started_at or "",
         finished_at=task.finished_at,
         active_s=task.active_s,
         attempts=task.attempt_count,

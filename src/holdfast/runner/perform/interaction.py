@@ -9,7 +9,7 @@ from holdfast.model import events as ev
 from holdfast.model.request import Request, rules
 from holdfast.model.status import Status
 from holdfast.runner.perform.context import Context
-from holdfast.runner.perform.record import announce, redacted
+from holdfast.runner.perform.record import announce, announce_refusal, redacted
 from holdfast.runner.plan.step import (
     AnswerRequest,
     EndTakeover,
@@ -39,6 +39,8 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
                 reason=step.refusal or "",
             )
         )
+        if request is not None:
+            announce_refusal(ledger, request, step.refusal or "")
     else:
         effect = redacted(step.effect, ledger.redact)
         if _is_answer(step):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.model.request import Request
 from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.redact import Redactor
@@ -92,6 +93,21 @@ def announce(ledger: Ledger, events: tuple[ev.Event, ...]) -> None:
                 **({"answer": ledger.redact(event.answer)} if event.answer else {}),
             },
         )
+
+
+def announce_refusal(ledger: Ledger, request: Request, reason: str) -> None:
+    """Tell the audit, which has the request already, that it was refused."""
+    audit.append(
+        ledger.packet.home,
+        {
+            "operation": "request.refused",
+            "task_id": ledger.packet.task_id,
+            "by": request.by,
+            "asker": request.asker,
+            "request": request.id,
+            "reason": f"{request.verb}: {ledger.redact(reason)}",
+        },
+    )
 
 
 def _tell_wait(ledger: Ledger, event: ev.TaskMoved) -> None:

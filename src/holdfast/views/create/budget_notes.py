@@ -28,4 +28,4 @@ def noted(spec: TaskSpec, *, talk: Talk) -> TaskSpec:
             notes.append(f"{name} does not report tokens: the budget of {limits.budget_tokens} ignores it")
     for note in notes:
         talk(f"note: {note}")
-    return spec.evolve(notes=tuple(notes)) if notes else spec
+    return spec.evolve(notes=(*spec.notes, *notes)) if notes else spec

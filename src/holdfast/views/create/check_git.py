@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.errors import GitFailed, GitMissing, UsageError
-from holdfast.workspace import git
+from holdfast.errors import GitFailed, GitMissing, HoldfastError, UsageError
+from holdfast.workspace import changed_files, git
+from holdfast.workspace.snapshots.changes import few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.model.spec import TaskSpec
+    from holdfast.views.create.new_task import Talk
 
 
 def check(spec: TaskSpec) -> None:
@@ -19,6 +21,22 @@ def check(spec: TaskSpec) -> None:
             git.version()
         except (GitMissing, GitFailed) as error:
             raise UsageError(f"stages that write need git: {error}", hint=error.hint) from error
+
+
+def noted(spec: TaskSpec, *, talk: Talk) -> TaskSpec:
+    """The spec with a note of the uncommitted files, which a worktree lacks; the note is printed, too."""
+    if spec.workspace != "worktree" or spec.base is not None:
+        return spec
+    try:
+        repository = git.find(spec.project_dir)
+        missing = changed_files.listed(repository) if repository is not None else []
+    except HoldfastError:
+        return spec  # a note is no reason to fail: the task says what is wrong with git
+    if not missing:
+        return spec
+    note = f"not committed, so not in the worktree: {few(missing)}"
+    talk(f"note: {note}")
+    return spec.evolve(notes=(*spec.notes, note))
 
 
 def check_accept(project: str, commands: list[str]) -> None:

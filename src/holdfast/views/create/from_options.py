@@ -49,6 +49,10 @@ def read(values: dict[str, Any], *, verb: str = "run", talk: Talk) -> NewTask:
         from holdfast.views.create import budget_notes
 
         spec = budget_notes.noted(spec, talk=talk)
+    if spec.workspace == "worktree":
+        from holdfast.views.create import check_git
+
+        spec = check_git.noted(spec, talk=talk)
     return NewTask(spec=spec, prompt=prompt, env=env, settings=settings)
 
 

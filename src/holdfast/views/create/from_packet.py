@@ -98,7 +98,7 @@ def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
     spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
     spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
     permissions.warn(spec, talk=talk)
-    spec = budget_notes.noted(spec, talk=talk)
+    spec = check_git.noted(budget_notes.noted(spec, talk=talk), talk=talk)
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return NewTask(

@@ -36,7 +36,7 @@ class Diff(Record):
     path: str
     old_tree: str
     new_tree: str
-    #: What a reader must know: a plain run is compared with a commit, not with a snapshot. Else empty.
+    #: What a reader must know about what was compared, such as that changes of others are included.
     note: str = ""
     #: Changed files outside the task's scope, which are not in `files`.
     left_out: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Comparison:
 
     def __init__(self, packet: Packet, *, stage: str | None, candidate: str | None, everything: bool) -> None:
         self.packet, self.stage, self.candidate = packet, stage, candidate
-        #: What a reader must know about the comparison; empty if it is that of a snapshot.
+        #: What a reader must know about the comparison; empty if it has the task's changes and no others.
         self.note = ""
         base = bases.read(packet)
         if base is None and stage is None and candidate is None:
@@ -66,6 +66,11 @@ class Comparison:
             self.old_tree, new = _of_candidate(packet, base, candidate)
         else:
             self.old_tree, new = _sides(packet, base, stage)
+            if base.kind == "in_place" and stage is None:
+                self.note = (
+                    "compared with the files as they are now, so changes of others since the task started "
+                    "are included"
+                )
         self.path = base.place.directory
         limit = None if everything else scope.of(packet)
         #: The tree with the changes inside the scope, and the paths of the others.

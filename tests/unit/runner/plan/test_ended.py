@@ -444,7 +444,7 @@ def test_class_and_budget_decide_what_follows_from_a_failure() -> None:
     assert step == Journal(events=(moved("running", "crashed", reason), planned, backoff))
     reason = "network (transient: retried once for this signature, with the same failure)"
     assert follow(failed_stage("network", seen=1)) == moving("running", "failed", reason, **FAILURE)
-    reason = "auth (auth: a retry cannot help)"
+    reason = "auth (auth: no automatic retry)"
     assert follow(failed_stage("auth", failure_class="auth")) == asking(reason, **FAILURE)
     assert follow(failed_stage("quota")) == waiting_until("quota", 60.0)
 

@@ -160,7 +160,7 @@ def test_a_refusal_is_announced_triaged_and_followed() -> None:
     story.tell(triaged("impl"))
     # The triage is recorded: a successor does not announce it again.
     assert next_step(story, held(1)) == ReleaseWorkspace()
-    reason = f"{REFUSED} (contract_violation: a retry cannot help)"
+    reason = f"{REFUSED} (contract_violation: no automatic retry)"
     assert next_step(story, cleaned(1)) == moving("completing", "failed", reason, **FAILURE)
 
 
@@ -304,4 +304,4 @@ def test_a_stage_whose_gate_refused_and_one_that_failed_are_followed_together() 
     story.tell(judged("one", 1, failed="headings"), triaged("one", 1, failure_class="unknown"))
     story.tell(triaged("two", 2, failure_class="auth").evolve(outcome="auth"))
     step = next_step(story, memory(recorders_dismissed={1, 2}))
-    assert step == asking("auth (auth: a retry cannot help)", **FAILURE)
+    assert step == asking("auth (auth: no automatic retry)", **FAILURE)

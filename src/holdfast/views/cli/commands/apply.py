@@ -6,6 +6,7 @@ import shlex
 
 from holdfast import paths
 from holdfast.model import concerns
+from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views import delivery
@@ -22,7 +23,8 @@ COMMAND = Command(
     summary="Merge the work in a task's worktree into the project.",
     description="Commits what is uncommitted in the worktree and merges its HEAD into your current branch, "
     "including commits in submodules. For a packet, only changes inside its scope are merged; the others "
-    "are listed. On a conflict, or if your own files are in the way, nothing is changed. Hooks are not run.",
+    "are listed. On a conflict, or if your own files are in the way, nothing is changed. Hooks are not run. "
+    "The work of a task that failed, or that reviewers object to, is merged with a warning.",
     examples=("holdfast apply 20260131-fix", "holdfast apply 20260131-fix --patch"),
     arguments=(TASK,),
     options=(
@@ -65,6 +67,9 @@ def run(values: dict[str, Any]) -> int:
     if applied.unjudged:
         out.talk(f"warning: changed after the last gate passed, and not checked: {few(applied.unjudged)}")
     manifest = load.derived(packet)
+    if manifest["status"] != Status.COMPLETED:
+        reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
+        out.talk(f"warning: {packet.task_id} is {manifest['status']}{reason}")
     if objections := manifest.get("concerns"):
         out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     if applied.how == "merge" and not applied.left_out:

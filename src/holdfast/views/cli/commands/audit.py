@@ -115,7 +115,8 @@ def _cells(row: dict[str, Any], time: str) -> tuple[str, ...]:
     iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
     operation, level = str(row.get("operation") or ""), str(row.get("level") or "")
     parts = [move] if operation == "task.moved" and move else [operation, iteration, move]
-    what = ": ".join(part for part in parts if part) + describe.answer(row)
+    project = str(row.get("project_dir") or "") if operation.startswith("project.") else ""
+    what = ": ".join(part for part in (*parts, project) if part) + describe.answer(row)
     return (
         clock.local(str(row.get("at", "")), time),
         str(row.get("by") or "-"),
