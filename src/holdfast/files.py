@@ -133,12 +133,12 @@ def stream(path: str) -> BinaryIO:
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of an open file. One that is longer than MAX_BYTES is cut there, and its rest is skipped."""
+    """The lines of an open file. One that is longer than MAX_BYTES is cut there, and the last one: it is not
+    ours, and to look for its end in a file of gigabytes would take minutes."""
     while line := file.readline(MAX_BYTES):
-        is_cut = not line.endswith(b"\n") and len(line) == MAX_BYTES
         yield line
-        while is_cut and (rest := file.readline(MAX_BYTES)):
-            is_cut = not rest.endswith(b"\n")
+        if len(line) == MAX_BYTES and not line.endswith(b"\n"):
+            return
 
 
 def log(text: str) -> None:

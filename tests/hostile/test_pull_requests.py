@@ -64,9 +64,8 @@ def test_a_hook_that_an_earlier_agent_left_does_not_run(home: str, named: str) -
 def test_a_branch_that_is_checked_out_at_the_remote_is_not_written(home: str) -> None:
     remote = Repo(os.path.join(os.path.dirname(home), "other"))
     remote.commit("a.txt")
-    project = Repo(os.path.join(workspace(), "project"))
-    project.commit("a.txt")
-    project.git("remote", "add", "origin", remote.path)
+    remote.git("clone", "-q", ".", os.path.join(workspace(), "project"))
+    project = Repo(os.path.join(workspace(), "project"), with_git=False)
     task = Task.shell("echo work > b.txt", "--id", "it", "--worktree", project=project.path)
     task.wait_for("completed")
     remote.git("switch", "-q", "-c", "holdfast/it")

@@ -229,7 +229,7 @@ def _example(name: str, key: Key) -> str:
         "amount": "20",
         "amounts": '["nightly=5"]',
         "file": '"~/.config/holdfast/env"',
-        "rules": '[[notify]] on = ["failed"], to = "desktop"',
+        "rules": 'notify = [{ on = ["failed"], to = "desktop" }]',
     }
     example = examples[key.kind]
     return example if key.kind == "rules" else f"{name} = {example}"

@@ -364,8 +364,9 @@ def _completed(facts: TaskFacts) -> NextAction:
         return _filled("read_findings", facts, facts.objection)
     if not facts.has_changes:
         return _filled("none", facts, "it is completed")
-    name = "apply" if facts.workspace == "worktree" else "read_diff"
-    return _filled(name, facts, "it completed and changed files")
+    if facts.workspace == "worktree":
+        return _filled("apply", facts, "it completed and changed files")
+    return _filled("read_diff", facts, "it completed, and may have changed files")
 
 
 def _interrupted(facts: TaskFacts) -> NextAction:
@@ -442,6 +443,8 @@ def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
         steps = (Suggestion(command="{again}", does=f"go on, once you are logged in{how}"),)
     if name == "install_tool" and facts.agent in ("", "command"):
         steps = (_LOG, *steps[1:])
+    if name == "fix_work" and facts.agent == "command":
+        steps = (_DIFF, Suggestion(command="{again}", does="run it again"))  # nobody reads a message
     if not otherwise and facts.status == Status.INTERRUPTED:
         otherwise = (_GIVE_UP,)
     elif not otherwise and len(steps) == 1 and facts.status in ENDS:

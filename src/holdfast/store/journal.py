@@ -211,8 +211,9 @@ class Journal:
             self.descriptor = os.open(path, _APPEND)
         except OSError as error:
             storage_failed(error, f"cannot open {path}")
-        self.size = os.fstat(self.descriptor).st_size
-        self._inode, self._folder = os.fstat(self.descriptor).st_ino, _identity(os.path.dirname(path))
+        opened = os.fstat(self.descriptor)
+        self.size = opened.st_size
+        self._file, self._folder = (opened.st_dev, opened.st_ino), _identity(os.path.dirname(path))
         self._last_fingerprint = self._fingerprint()
 
     def repair(self) -> ev.JournalRepaired | ev.JournalForged | None:
@@ -280,7 +281,7 @@ class Journal:
         from holdfast.store import seals
 
         is_intact = seals.digest_of(self.descriptor, self.size).digest() == self._digest.digest()
-        is_ours = self._last_fingerprint is not None and seen[:2] == self._last_fingerprint[:2]
+        is_ours = seen[:2] == self._file
         if is_intact and is_ours and seen[2] == self.size:
             self._last_fingerprint = seen  # a link, another mode: the content is ours
             return
@@ -313,7 +314,7 @@ class Journal:
         """
         try:
             found = os.stat(self.path, follow_symlinks=False)
-            if found.st_ino != self._inode and self._folder != _identity(os.path.dirname(self.path)):
+            if found.st_ino != self._file[1] and self._folder != _identity(os.path.dirname(self.path)):
                 return None
         except OSError:
             return None

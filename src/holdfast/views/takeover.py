@@ -57,7 +57,8 @@ def check(packet: Packet, manifest: dict[str, Any]) -> None:
     """Raises NotPossible if the task cannot be taken over, with what would work."""
     status, task_id = manifest["status"], packet.task_id
     if status in ENDS:
-        again = f"'holdfast retry {task_id}' opens it again, then it can be taken over"
+        stage = " --from STAGE" if len(manifest.get("stages") or ()) > 1 else ""
+        again = f"'holdfast retry {task_id}{stage}' opens it again, then it can be taken over"
         raise NotPossible(f"{task_id} has ended: {status}", hint=again)
     if status == Status.QUEUED:
         raise NotPossible(

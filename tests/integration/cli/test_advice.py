@@ -16,7 +16,7 @@ from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
 
-DOWN = "this home is down: queued tasks start after 'holdfast up'"
+DOWN = "this home is down: queued tasks start after 'holdfast up' (or the next 'run')"
 
 
 def unwrapped(done: subprocess.CompletedProcess[str]) -> str:

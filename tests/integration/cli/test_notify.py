@@ -34,7 +34,7 @@ def rule(on: str, command: str = "") -> str:
 def test_a_test_notice_for_every_rule() -> None:
     none = holdfast("notify", "test")
     assert none.returncode == 2
-    assert "[[notify]]" in none.stderr
+    assert "notify = [{ on" in none.stderr
     loops.settings(rule("failed") + rule("completed", "echo no way >&2; exit 3"))
     done = holdfast("notify", "test")
     assert done.returncode == 1

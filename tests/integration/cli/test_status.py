@@ -167,7 +167,7 @@ def test_a_task_that_waits_uses_no_slot(monkeypatch: pytest.MonkeyPatch) -> None
     assert status()["slots"]["used"] == 0
     text = holdfast("status").stdout
     assert "slots    0 of 1 used by the queue" in text
-    assert "queue    1 started" in text
+    assert "queue    1 in progress" in text
     (row,) = holdfast("queue", "ls").stdout.splitlines()[1:]
     assert row.split() == ["it", "claimed", "5", "default", "scripted", "waiting"]
     assert holdfast("stop", "it").returncode == 0

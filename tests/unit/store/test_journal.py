@@ -44,23 +44,27 @@ def test_a_short_write_and_a_full_disk_leave_no_part_of_a_line(
     assert len(events) == 2
 
 
-def test_what_others_write_during_an_append_is_noticed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = str(tmp_path / "events.jsonl")
+def sealed(folder: Path) -> journal.Journal:
+    """A journal with one line, as its runner opens it."""
+    path = str(folder / "events.jsonl")
     spec = TaskSpec(
         task_id="a", task_name="a", goal="", agent="command", project_dir="/", stages=(), limits=Limits()
     )
     created = ev.TaskCreated(task_id="a", status="spawning", spec=spec.to_json())
     Path(path).touch()
     journal.Journal(path).append([created])
-    seals = Seals(str(tmp_path / "seals"))
-    opened = journal.Journal(path, folded=journal.fold_sealed(path, None), seals=seals)
+    return journal.Journal(path, folded=journal.fold_sealed(path, None), seals=Seals(str(folder / "seals")))
+
+
+def test_what_others_write_during_an_append_is_noticed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = sealed(tmp_path)
     sync = os.fdatasync
 
     def forge(descriptor: int) -> None:
         sync(descriptor)
-        with open(path, "ab") as file:
+        with open(opened.path, "ab") as file:
             file.write(b'{"type":"task.moved"}\n')
         monkeypatch.setattr(os, "fdatasync", sync)
 
@@ -68,4 +72,19 @@ def test_what_others_write_during_an_append_is_noticed_by_the_next(
     opened.append([ev.RunnerLeft(pid=1, reason="a")])
     with pytest.raises(ForgedJournal):
         opened.append([ev.RunnerLeft(pid=1, reason="b")])
+    opened.close()
+
+
+def test_a_journal_that_could_not_be_reached_for_a_moment_is_still_ours(tmp_path: Path) -> None:
+    # As when an agent takes away the permissions of the packet, and they are given back.
+    opened = sealed(tmp_path)
+    hidden = f"{opened.path}.hidden"
+    os.rename(opened.path, hidden)
+    opened.append([ev.RunnerLeft(pid=1, reason="a")])
+    os.rename(hidden, opened.path)
+    opened.append([ev.RunnerLeft(pid=1, reason="b")])
+    with open(opened.path, "ab") as file:
+        file.write(b'{"type":"task.moved"}\n')
+    with pytest.raises(ForgedJournal):
+        opened.append([ev.RunnerLeft(pid=1, reason="c")])
     opened.close()

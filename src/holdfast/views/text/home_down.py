@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-QUEUE_WAITS = "this home is down: queued tasks start after 'holdfast up'"
+QUEUE_WAITS = "this home is down: queued tasks start after 'holdfast up' (or the next 'run')"
 UNGUARDED = (
     "this home is down: if the runner dies, nothing starts another; 'holdfast up' starts a keeper, which does"
 )

@@ -55,7 +55,7 @@ class TopScreen(Screen[None]):
     ]
     DEFAULT_CSS = """
     TopScreen > Static { height: 1; }
-    TopScreen > #obstacles { display: none; }
+    TopScreen > #obstacles { display: none; height: auto; max-height: 4; }
     TopScreen > #obstacles.open { display: block; }
     TopScreen > Input { display: none; height: 1; border: none; padding: 0; }
     TopScreen > Input.open { display: block; }
@@ -106,7 +106,7 @@ class TopScreen(Screen[None]):
         line = self.query_one("#obstacles", Static)
         line.set_class(bool(obstacles), "open")
         text = shown("; ".join(obstacles))
-        line.update(Text(text, style=styles.WARNING, no_wrap=True, overflow="ellipsis"))
+        line.update(Text(text, style=styles.WARNING))
 
     def action_filter(self) -> None:
         """Type what the tasks must contain."""

@@ -100,7 +100,9 @@ def _restore(home: Home, values: dict[str, Any]) -> int:
             if isinstance(packet, HoldfastError):
                 raise packet
             if packet.path != home.archived(packet.task_id).path:
-                raise NotPossible(f"{packet.task_id} is not archived")
+                raise NotPossible(
+                    f"{packet.task_id} is not archived", hint="'holdfast ls --archived' lists archived tasks"
+                )
             out.talk(f"restored {packet.task_id} to {restore(packet).path}")
         except HoldfastError as error:
             out.complain(error)

@@ -89,7 +89,7 @@ def _running(home: Home) -> list[str]:
 
 def _print_stopped(home: Home, running: list[str]) -> None:
     count = len(running)
-    tasks = f"; {amounts.plural(count, 'task')} still running" if running else ""
+    tasks = f"; {amounts.plural(count, 'task')} not ended" if running else ""
     out.talk(
         f"the keeper of {home.path} is stopped{tasks}. 'holdfast up', or the next 'run', starts it again"
     )

@@ -114,17 +114,16 @@ def _home_rows(home: dict[str, Any]) -> list[tuple[str, str]]:
             f"{home['interrupts']}, in {_percent(home['interrupt_rate'])} of tasks" if home["tasks"] else "0",
         ),
         ("attempts", f"{home['attempts']}, {amounts.plural(home['retries'], 'retry')}"),
-        (
-            "per hour",
-            "-"
-            if home["iterations_per_hour"] is None
-            else amounts.plural(round(home["iterations_per_hour"], 1), "task"),
-        ),
+        ("per hour", _per_hour(home["iterations_per_hour"])),
         ("duration", took),
         ("active", clock.duration_text(home["active_s"])),
         ("usage", amounts.usage(home["api_usage"])),
         ("tools", _tools(home["tool_usage"])),
     ]
+
+
+def _per_hour(rate: float | None) -> str:
+    return "-" if rate is None else f"{amounts.plural(round(rate, 1), 'task')}, counted over at least an hour"
 
 
 def _percent(rate: float | None) -> str:

@@ -31,6 +31,8 @@ _ACTIONS = (
         options=(),
     ),
 )
+_EXAMPLE = 'notify = [{ on = ["all"], to = "desktop" }]'
+
 COMMAND = Command(
     name="notify",
     summary="Send a test notice for every notification rule.",
@@ -48,7 +50,7 @@ def run(values: dict[str, Any]) -> int:
     if not known:
         raise UsageError(
             "there are no notification rules",
-            hint=f'add one to {paths.user_settings()}, for example: [[notify]] on = ["all"], to = "desktop"',
+            hint=f"add one to {paths.user_settings()}, for example: {_EXAMPLE}",
         )
     results = [{"rule": rules.label(rule), "error": _deliver(rule)} for rule in known]
     for each in results:

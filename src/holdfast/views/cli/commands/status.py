@@ -96,7 +96,7 @@ def _queue_line(queue: dict[str, Any]) -> str:
     failures = queue["loop"].get("failures", 0)
     failed = f"; {failures} failed in a row" if failures else ""
     # `claimed` is the word of programs that work on the queue.
-    states = {"started" if name == "claimed" else name: count for name, count in queue["states"].items()}
+    states = {"in progress" if name == "claimed" else name: count for name, count in queue["states"].items()}
     return f"{_counts(states) or 'empty'} ({started} started since 'up'){failed}{_paused(queue['paused'])}"
 
 

@@ -16,6 +16,7 @@ from holdfast.views import descriptors
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.queue import failures
 from holdfast.views.cli.show import out
+from holdfast.views.text import queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def run(values: dict[str, Any]) -> int:
         out.data(home_status.gather(home))
     else:
         out.talk(f"the keeper of {home.path} is running (process {owner.pid})")
+        if not forgotten and (question := queue_reason.question_of(home)):
+            out.talk(question)
     return 0
 
 

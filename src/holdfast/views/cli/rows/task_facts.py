@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: Number of attempts and of output lines shown.
 _ATTEMPTS, _LINES = 10, 5
+_RESTORE = "'holdfast archive --restore {}' brings it back"
 
 
 def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
@@ -36,6 +37,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         ("name", manifest.get("task_name") or ""),
         *named_rows("labels", [_labels(manifest)] if manifest.get("labels") else []),
         *_state(manifest),
+        *named_rows("archived", [_RESTORE.format(packet.task_id)] if task.is_archived else []),
         *_concerns(manifest),
         *_queue(task),
         *_waiting(task, now),
