@@ -23,9 +23,10 @@ COMMAND = Command(
     name="ls",
     summary="List tasks.",
     description="Shows all tasks that have not ended and the most recently ended ones, in groups: what needs "
-    "you, working, waiting, queued, ended. A task that failed, or that its reviewers object to, needs you "
-    f"for {describe.LOOK_BACK}, unless you retry, apply, archive or remove it. Queued tasks are listed in "
-    "the order in which they will start. A narrow terminal shows fewer columns.",
+    "you, working, waiting, queued, ended. A task that failed, that its reviewers object to, that was denied "
+    f"tools or exceeded its budget, needs you for {describe.LOOK_BACK}, unless you retry, apply, archive or "
+    "remove it. Queued tasks are listed in the order in which they will start. A narrow terminal shows "
+    "fewer columns.",
     examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json | jq '.[].status'"),
     options=(
         Option(flags=("-a", "--all"), dest="all", kind="flag", help="Include all ended tasks."),

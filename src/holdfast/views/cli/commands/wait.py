@@ -24,8 +24,8 @@ COMMAND = Command(
     summary="Wait until tasks have ended or need a person.",
     description="Prints each task with its state. The exit status is that of the first task in the given "
     "order that did not complete, or 0 ('holdfast help exit-codes'). A task that lost its runner in a home "
-    "that is down counts as 4, and so does one whose reviewers or verifiers object, or that exceeded its "
-    "budget.",
+    "that is down counts as 4, and so does one whose reviewers or verifiers object, that exceeded its "
+    "budget, or that was denied tools.",
     examples=(
         "holdfast wait 20260131-fix --timeout 10m",
         "holdfast wait --any one two three",
