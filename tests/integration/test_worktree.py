@@ -129,12 +129,20 @@ def test_a_worktree_survives_its_agent_and_its_runner() -> None:
     assert holdfast("rm", "--force", task.id).returncode == 0
 
 
+def test_a_run_in_a_worktree_ends_with_what_to_do() -> None:
+    repo = project("a.txt")
+    done = holdfast("run", "--id", "it", "--worktree", "--", "touch", "new.txt", cwd=repo.path)
+    steps = [line.split("   ")[0].strip() for line in done.stderr.splitlines() if "  holdfast " in line]
+    assert steps == ["holdfast diff it", "holdfast apply it", "holdfast pr it"]
+
+
 def test_what_is_not_committed_is_named() -> None:
     repo = project("a.txt")
     repo.write("a.txt", "more\n")
     repo.write("b.txt")
     done = holdfast("run", "--id", "it", "--worktree", "--", "true", cwd=repo.path)
     assert done.returncode == 0
+    assert "holdfast apply it" not in done.stderr  # it changed nothing
     note = "not committed, so not in the worktree: a.txt, b.txt"
     assert f"note: {note}\n" in done.stderr
     assert note in holdfast("show", "it").stdout

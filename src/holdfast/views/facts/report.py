@@ -155,7 +155,7 @@ def _action(home: Home, row: dict[str, Any]) -> NextAction | None:
     """What to do next; None if the task cannot be read."""
     try:
         packet = load.wherever(home.packet(row["task_id"]))
-        return next_steps.read(packet, load.read_manifest(packet), workspace=_workspace(packet))
+        return next_steps.read(packet, load.read_manifest(packet), workspace=next_steps.unapplied(packet))
     except HoldfastError:
         return None
 
@@ -163,18 +163,6 @@ def _action(home: Home, row: dict[str, Any]) -> NextAction | None:
 def _first(action: NextAction | None) -> Suggestion | None:
     """The command to type next; None if there is none."""
     return action.choices[0] if action is not None and action.choices else None
-
-
-def _workspace(packet: Packet) -> str:
-    """`worktree` if there is work in it that was not applied yet."""
-    if not os.path.exists(packet.worktree):
-        return ""
-    from holdfast.workspace.worktrees import apply
-
-    try:
-        return "worktree" if apply.is_needed(packet) else ""
-    except (HoldfastError, OSError):
-        return "worktree"
 
 
 def _ended_since(home: Home, rows: list[dict[str, Any]], since: str, now: float) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast.errors import HoldfastError
 from holdfast.model import next_action
 from holdfast.model.next_action import NextAction, Suggestion
@@ -41,6 +43,18 @@ def read(
         workspace=workspace,
     )
     return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
+
+
+def unapplied(packet: Packet) -> str:
+    """`worktree` if there is work in it that was not applied yet."""
+    if not os.path.exists(packet.worktree):
+        return ""
+    from holdfast.workspace.worktrees import apply
+
+    try:
+        return "worktree" if apply.is_needed(packet) else ""
+    except (HoldfastError, OSError):
+        return "worktree"
 
 
 def need(packet: Packet) -> tuple[str, str]:

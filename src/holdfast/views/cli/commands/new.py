@@ -251,14 +251,10 @@ def _run(folder: str, draft: Draft, values: dict[str, Any]) -> int:
     chosen["project"] = paths.project(values["project"])
     chosen["manifest"] = new_packet.manifest(draft).encode()
     status = run_verb.run({**command_spec.defaults(run_verb.COMMAND), **chosen, "packet": folder})
-    if status == 0 and not values["detach"]:
+    if status == 0 and not values["detach"] and draft.workspace == "in_place":
         packet = Home(paths.home()).packet(draft.task_id)
-        manifest = load.read_manifest(packet)
-        action = next_steps.read(packet, manifest, workspace=draft.workspace)
-        steps = [(step.command, step.does) for step in action.steps]
-        if action.name == "apply":
-            steps.append((f"holdfast pr {draft.task_id}", "or open a pull request"))
-        out.steps([*steps, *((step.command, step.does) for step in action.otherwise)])
+        action = next_steps.read(packet, load.read_manifest(packet), workspace=draft.workspace)
+        out.steps([(step.command, step.does) for step in action.choices])
     return status
 
 

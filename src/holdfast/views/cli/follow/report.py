@@ -33,6 +33,8 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_shown_log: bool = Fa
         _print_end(packet, manifest)
     if status is not Status.COMPLETED or has_concerns(manifest):
         out.steps([(step.command, step.does) for step in _steps(packet, manifest, is_lost=is_lost)])
+    else:
+        out.steps(_delivery(packet, manifest))
     out.talk(f"files: {packet.path}")
     return exit_status(manifest)
 
@@ -63,6 +65,15 @@ def _steps(packet: Packet, manifest: dict[str, Any], *, is_lost: bool) -> tuple[
     from shlex import quote  # for a failure only
 
     return (*action.choices, Suggestion(command=f"less {quote(packet.summary)}", does="read its summary"))
+
+
+def _delivery(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """What to do with the work in its worktree; nothing if it changed no file."""
+    if not (workspace := next_steps.unapplied(packet)):
+        return []
+    action = next_steps.read(packet, manifest, workspace=workspace)
+    steps = [(step.command, step.does) for step in action.steps]
+    return [*steps, (f"holdfast pr {packet.task_id}", "or open a pull request")]
 
 
 def _quote_log(packet: Packet) -> None:
