@@ -129,7 +129,7 @@ def test_a_waiting_task_shows_when_it_wakes() -> None:
     task.wait_for("waiting")
     shown = fields(holdfast("show", "it").stdout)
     assert re.search(r"\(in \S+\)", shown["wakes"][0])
-    assert shown["attempts"][0] == "2, 2 retries"
+    assert shown["attempts"][0] == "2, 1 retry"
     assert shown["next"][0].startswith("holdfast resume it")
     task.stop()
 

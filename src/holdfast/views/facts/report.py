@@ -246,7 +246,7 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "took_s": round(describe.elapsed_s(row, now), 3),
         "waited_s": row.get("waited_s"),
         "repairs": len(row.get("repairs") or ()),
-        "retries": row.get("total_retries") or 0,
+        "retries": describe.retries(row),
         "cost_usd": usage.get("cost_usd"),
         "unpriced_calls": usage.get("unpriced_calls") or 0,
         "last_words": describe.last_words(row, tail.last_line(packet.output_log)),

@@ -191,6 +191,11 @@ def concerns(manifest: dict[str, Any]) -> str:
 PASSED_BEFORE = "acceptance passed before the work as well"
 
 
+def retries(manifest: dict[str, Any]) -> int:
+    """The retries that have begun. One that is planned, or was when the task was stopped, does not count."""
+    return min(manifest.get("total_retries") or 0, max(0, (manifest.get("attempt") or 0) - 1))
+
+
 def has_passed_before(manifest: dict[str, Any]) -> bool:
     """Whether the acceptance commands of a completed task prove nothing about its work."""
     stages: list[dict[str, Any]] = manifest.get("stages") or []

@@ -237,7 +237,7 @@ def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    retries, in_a_row, run = manifest["total_retries"], manifest["retry_count"], manifest.get("run", 1)
+    retries, in_a_row, run = describe.retries(manifest), manifest["retry_count"], manifest.get("run", 1)
     found = load.numbered_attempts(packet)
     chores = sum(number is None for _, number in found)
     plus = f" plus {amounts.plural(chores, 'holdfast step')}" if chores else ""
