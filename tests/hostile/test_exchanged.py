@@ -1,4 +1,4 @@
-"""A packet that an agent exchanges with another one while a chore looks for it: none of its commands run."""
+"""Files that an agent exchanges with others while they are looked at: no command of the others runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.gates import quality
+from holdfast.keeper import loop_state
 from holdfast.packet import sealed
+from holdfast.store import up_options
+from holdfast.store.layout import Home
 from tests.support.repos import Repo
 from tests.support.tasks import Task, workspace
 
@@ -59,3 +62,17 @@ def test_a_gate_looks_for_its_packet_once(home: str, monkeypatch: pytest.MonkeyP
         for _ in range(_TRIES):
             assert quality.main(words), "a journal counts that the runner does not believe"
     assert not os.path.exists(proof)
+
+
+def test_the_options_of_up_are_read_once(home: str) -> None:
+    """Their digest is that of the sources which are used."""
+    mine, other = Home(home).up, Home(home).up + ".other"
+    os.makedirs(home, exist_ok=True)
+    for path, loop in ((mine, {"slots": 2}), (other, {"sources": ["cmd:true"], "project": home})):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"schema": "holdfast.up/1", "loop": loop}, file)
+    with open(mine, "rb") as file:
+        up_options.note(home, file.read())
+    with exchanging(mine, other):
+        for _ in range(_TRIES):
+            assert not loop_state.read_spec(Home(home)).sources
