@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _REASON_CHARS, _EVIDENCE_CHARS, _EVIDENCE_BYTES = 1000, 8000, 64 * 1024 * 1024
+#: Names of git's objects in results.
+_OBJECTS = ("tree", "base_tree", "commit", "own_files", "around")
 #: Exit status of a look at the checks of a pull request → what it found.
 _CI_STATES = {0: "passed", 1: "failed", 2: "pending"}
 
@@ -62,6 +64,9 @@ def _fits(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> bool:
     The file alone proves nothing: an agent that left a process behind can write it.
     """
     code = chore.ended.exit_code if chore.ended is not None else None
+    # git would take such a name for one of its options.
+    if any(str(result.get(name)).startswith("-") for name in _OBJECTS):
+        return False
     if chore.kind == "prepare" and not _is_workspace(ledger, chore.stage, result.get("path")):
         return False
     if chore.kind in ("prepare", "adopt"):
