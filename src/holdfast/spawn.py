@@ -22,7 +22,14 @@ else:
 
 #: Variables that belong to an agent's attempt; holdfast's own processes must not inherit them.
 ATTEMPT_VARIABLES = frozenset(
-    {"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT", "HOLDFAST_ANSWER"}
+    {
+        "HOLDFAST_ATTEMPT",
+        "HOLDFAST_TASK",
+        "HOLDFAST_PACKET",
+        "HOLDFAST_RESUME_COUNT",
+        "HOLDFAST_ANSWER",
+        "HOLDFAST_JOURNAL",
+    }
 )
 #: Time that starts are remembered. Keepers in a row that died before they had worked: then `status` says so.
 STARTS_WINDOW_S = 600.0

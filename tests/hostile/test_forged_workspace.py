@@ -285,3 +285,27 @@ def test_objects_of_a_nested_repository_count_for_nothing(home: str, repo: Repo,
     shown = task.ask("diff").stdout
     assert "+echo EVIL" in shown
     assert "echo hello" not in shown
+
+
+def test_a_record_of_the_start_that_was_planted_before_it_is_not_used(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tree is a word of git's command line: an option that names a file to write."""
+    flags, script = ("--accept", "true"), ("--", "sh", "-c", "echo x > f; echo '* text' > .gitattributes")
+    model = Task.start(*flags, *script, project=repo.path)
+    model.wait_for("completed", within_s=40)
+    repo.git("checkout", "-q", ".")
+    mine = os.path.join(workspace(), "mine")
+    with open(mine, "w", encoding="utf-8") as file:
+        file.write("mine")
+    assert holdfast("submit", "--id", "it", *flags, *script, cwd=repo.path).returncode == 0
+    task = Task(os.path.join(os.path.dirname(model.packet), "it"))
+    os.makedirs(task.path("state", "workspace"), exist_ok=True)
+    planted = {**model.json("state", "workspace", "base.json"), "base_tree": f"--output={mine}"}
+    with open(task.path("state", "workspace", "base.json"), "w", encoding="utf-8") as file:
+        json.dump(planted, file)
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    assert holdfast("up").returncode == 0
+    task.wait_for("completed", within_s=40)
+    with open(mine, encoding="utf-8") as file:
+        assert file.read() == "mine"

@@ -44,3 +44,19 @@ def test_status_survives_a_forged_report(home: str, failing: object) -> None:
         json.dump({"failing": failing}, file)
     shown = holdfast("status")
     assert shown.returncode == 0, shown.stderr
+
+
+def test_the_id_in_a_notice_is_no_path(home: str) -> None:
+    """One without a rule is replaced by one for each rule."""
+    mine = os.path.join(os.path.dirname(home), "mine.json")
+    outbox = Home(home).outbox
+    os.makedirs(outbox)
+    notice = {"schema": "holdfast.notice/1", "rule": None, "tries": 0, "event": "interrupted", "task_id": "a"}
+    for path, data in ((mine, {}), (os.path.join(outbox, ID), {**notice, "id": "../../mine"})):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+    deliveries = Deliveries(Home(home), first_pause_s=0.0)
+    for _ in range(3):
+        deliveries.step()
+    assert os.path.exists(mine)
+    assert not os.path.exists(os.path.join(outbox, ID))

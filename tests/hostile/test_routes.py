@@ -126,6 +126,19 @@ def test_while_the_settings_are_unreadable_only_the_previous_rules_of_the_user_c
     assert "not valid TOML" in deliver(leave_notice(home, ["touch", got]))
 
 
+def test_a_notice_does_not_choose_the_home_of_the_users_program(home: str) -> None:
+    """The program may run holdfast."""
+    got = os.path.join(os.path.dirname(home), "got")
+    argv = ["/bin/sh", "-c", f'echo "$HOLDFAST_HOME" > {got}']
+    configure(f'[[notify]]\non = ["all"]\nto = "command"\nargv = {json.dumps(argv)}\n')
+    path = leave_notice(home, argv)
+    with open(path, encoding="utf-8") as file:
+        put(path, {**json.load(file), "home": "/another"})
+    assert deliver(path) == ""
+    with open(got, encoding="utf-8") as file:
+        assert file.read() == f"{home}\n"
+
+
 def test_an_invalid_variable_of_the_keeper_delays_no_notice(home: str) -> None:
     configure('[[notify]]\non = ["all"]\nto = "command"\nargv = ["true"]\n')
     assert deliver(leave_notice(home, ["true"]), ITERATION_DELAY="foo") == ""

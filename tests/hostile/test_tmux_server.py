@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Callable
+
+import pytest
 
 from tests.support.tasks import Task, holdfast
 from tests.support.terminal import Terminal
@@ -47,3 +51,19 @@ def test_a_server_that_is_ours_is_used_again(home: str) -> None:
         assert terminal.detach() == 0
     assert holdfast("stop", task.id, "--now").returncode == 0
     assert holdfast("down").returncode == 0
+
+
+@pytest.mark.parametrize("make", [os.symlink, os.link])
+def test_a_link_to_the_socket_of_a_user_ends_no_server(home: str, make: Callable[[str, str], None]) -> None:
+    socket = os.path.join(os.path.dirname(home), "mine.sock")
+    tmux = ["tmux", "-S", socket, "-f", os.devnull]
+    subprocess.run([*tmux, "new-session", "-d", "-s", "mine", "sleep", "300"], check=True)
+    try:
+        task = Task.start("--id", "it", "--", "true")
+        task.wait_for("completed")
+        make(socket, os.path.join(home, "tmux.sock"))
+        assert holdfast("rm", task.id).returncode == 0
+        assert holdfast("down", "--now").returncode == 0
+        assert subprocess.run([*tmux, "has-session", "-t", "mine"], check=False).returncode == 0
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)

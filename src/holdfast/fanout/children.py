@@ -14,7 +14,7 @@ from holdfast.model.record import Record
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import TaskSpec, short_name
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import create, environment, inbox, load
+from holdfast.packet import create, environment, inbox, load, sealed
 from holdfast.queue import sync
 from holdfast.redact import Redactor
 from holdfast.runner_process import start_runner
@@ -62,7 +62,7 @@ def read_child(parent: Packet, row: Row) -> Child | None:
         if manifest["status"] not in ENDS:
             return Child(status=manifest["status"])
         is_settled = load.is_settled(packet, manifest) and not inbox.names(packet)
-        task = load.fold(packet) if is_settled else None
+        task = sealed.fold_admitted(packet) if is_settled else None
     except HoldfastError:
         return Child(status=UNREADABLE)
     if task is None or not task.has_ended:

@@ -16,7 +16,7 @@ from holdfast.model import fan_out
 from holdfast.model.fan_out import LEFT_OUT, MERGED, OPEN, FanOut, Merging, Row
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import environment, inbox, load
+from holdfast.packet import environment, inbox, load, sealed
 from holdfast.packet import fan_out as records
 from holdfast.redact import Redactor
 from holdfast.store.layout import Packet
@@ -40,11 +40,13 @@ def main() -> int:
 
     Exit status: 0 if every item is merged, 1 if some are left out, 2 and 3 if it cannot go on.
     """
-    path = os.environ.get("HOLDFAST_PACKET")
+    path, believed = os.environ.get("HOLDFAST_PACKET"), os.environ.get("HOLDFAST_JOURNAL")
     try:
-        if not path:
+        if not path or not believed:
             raise UsageError("this is the command of a fan-out: 'holdfast fan-out PLAN' starts it")
-        return _Conductor(Packet(os.path.realpath(path))).conduct()
+        packet = Packet(os.path.realpath(path))
+        sealed.pin(packet, believed)
+        return _Conductor(packet).conduct()
     except HoldfastError as error:
         print_error(error)
         return error.exit_status

@@ -8,7 +8,6 @@ FILE is not written.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from holdfast import program_search
@@ -37,7 +36,7 @@ def main(argv: list[str]) -> int:
 def _look(argv: list[str]) -> str:
     required = ("--packet", "--stage", "--attempt", "--out", "--artifact")
     values = chore.options(argv, required=required, usage=_USAGE)
-    packet = Packet(os.path.realpath(values["--packet"]))
+    packet = Packet(values["--packet"])
     program_search.distrust(load.fold(packet).spec.project_dir)
     found, artifact = ci.look(packet)
     if artifact:

@@ -33,7 +33,7 @@ def _judge(argv: list[str]) -> bool:
     out = values["--out"]
     directory = AttemptDir(os.path.dirname(os.path.abspath(out)))
     case = case_of(
-        Packet(os.path.realpath(values["--packet"])),
+        Packet(values["--packet"]),
         values["--stage"],
         artifact_at=values.get("--artifact"),
         reverted_at=directory.reverted_patch,

@@ -64,7 +64,7 @@ def _judge(argv: list[str]) -> bool:
     if argv[:1] not in (["before"], ["after"]):
         raise UsageError("unexpected arguments", hint=_USAGE)
     when, values = argv[0], chore.options(argv[1:], required=_REQUIRED, usage=_USAGE)
-    case = case_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
+    case = case_of(Packet(values["--packet"]), values["--stage"])
     artifact: list[str] = []
     more: dict[str, Any] = {}
     checks = before(case, artifact) if when == "before" else after(case, artifact)

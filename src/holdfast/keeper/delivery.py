@@ -228,7 +228,7 @@ class Deliveries:
         except CorruptFile:
             notice = {}
         if notice is None or _is_notice(notice):
-            return notice
+            return notice and outbox.placed(self._path(name), notice)
         self._give_up(name)  # not a valid notice
         return None
 

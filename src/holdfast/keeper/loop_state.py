@@ -5,7 +5,7 @@ Pure, except for reading and writing two files.
 
 from __future__ import annotations
 
-from holdfast import clock, files
+from holdfast import clock, files, quick_json
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.keeper import settings
 from holdfast.keeper.log import log
@@ -96,12 +96,14 @@ def read_spec(home: Home) -> LoopSpec:
     if known.wrong:
         configured = {name: value for name, value in configured.items() if name != "sources"}
     try:
-        written: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
+        # Read once: it may be replaced between a look at the digest and a look at the sources.
+        options = files.read(home.up)
+        written: Any = quick_json.loads(options).get("loop") or {}
         flags: dict[str, Any] = {name: value for name, value in written.items() if name in _OF_UP}
-        if (flags.get("sources") or configured.get("sources")) and not _is_of_user(home):
+        if (flags.get("sources") or configured.get("sources")) and not _are_of_user(home, options):
             flags = {name: value for name, value in flags.items() if name not in ("sources", "project")}
         return LoopSpec.from_json(_valid({**configured, **flags}))
-    except (CorruptFile, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError):
         return LoopSpec.from_json(_valid(configured))
 
 
@@ -141,13 +143,10 @@ _VALID: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _is_of_user(home: Home) -> bool:
-    from holdfast.store import up_options
+def _are_of_user(home: Home, options: bytes) -> bool:
+    from holdfast.store import up_options  # few queues have sources
 
-    try:
-        return up_options.are_noted(home.path, files.read(home.up))
-    except OSError:
-        return False
+    return up_options.are_noted(home.path, options)
 
 
 def read_state(home: Home) -> LoopState:

@@ -13,7 +13,7 @@ import sys
 
 from holdfast import recorder
 from holdfast.errors import HoldfastError
-from holdfast.notify import own_rules, registry
+from holdfast.notify import outbox, own_rules, registry
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     rule: dict[str, Any] = notice.get("rule") or {}
     try:
         own_rules.check(rule)
-        registry.notifier(str(rule.get("to")))(_shown(notice), rule)
+        registry.notifier(str(rule.get("to")))(_shown(outbox.placed(path, notice)), rule)
     except Exception as error:  # third-party code; the error is in the notice, and `status` shows it
         signal.alarm(0)
         _say(

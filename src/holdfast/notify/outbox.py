@@ -95,6 +95,13 @@ def _leave(home: Home, notice: dict[str, Any], rule: dict[str, Any] | None) -> N
     atomic.write_json(home.notice(name), named, durable=True)
 
 
+def placed(path: str, notice: dict[str, Any]) -> dict[str, Any]:
+    """A notice with the id and the home that follow from its path: an agent can write other ones, and one is
+    a part of a path, the other the home of the user's program."""
+    folder, name = os.path.split(path)
+    return {**notice, "id": name.removesuffix(".json"), "home": os.path.dirname(folder)}
+
+
 def names(home: Home) -> list[str]:
     """File names of the pending notices, oldest first. None behind a link: they would be removed."""
     if not no_links.is_directory(home.outbox):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from holdfast import files, ids
-from holdfast.errors import CorruptFile, ForgedJournal, HoldfastError, NotFound
+from holdfast.errors import CorruptFile, ForgedJournal, HoldfastError, NotFound, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.store import atomic, journal, seals
+from holdfast.store import admitted, atomic, journal, process, seals
 from holdfast.store.journal import Folded, Journal
 
 TYPE_CHECKING = False
@@ -37,16 +37,54 @@ def fold(packet: Packet) -> Task:
 
     An append in progress, and lines from anything but the runner, are left out.
     """
+    return _fold(packet)[0].task
+
+
+def fold_admitted(packet: Packet) -> Task:
+    """As `fold`, for what takes from the first line what is run. Raises NotPossible if no command made that
+    line: it is the one that was read, whatever is in its place now."""
+    return _fold_admitted(packet)[0].task
+
+
+def fold_to_run(packet: Packet) -> Task:
+    """As `fold_admitted`, for a process that runs what the journal says and is not started by its runner.
+
+    Raises ForgedJournal if the journal is in doubt, also if a runner has found that and asked nobody yet.
+    """
+    folded, sealed = _fold_admitted(packet)
+    reason = _gone(packet) if _is_doubtful(folded.task, sealed) else folded.task.distrust
+    if reason:
+        hint = f"'holdfast resume {packet.task_id}' leaves it to you what of it counts"
+        raise ForgedJournal(f"{packet.task_id} is in doubt: {reason}", hint=hint)
+    return folded.task
+
+
+def _fold_admitted(packet: Packet) -> tuple[Folded, tuple[Seal, Seal] | None]:
+    try:
+        folded, sealed = _fold(packet)
+    except FileNotFoundError as error:
+        raise missing(packet) from error
+    if not admitted.has_first_line(packet, folded.first_line):
+        raise NotPossible(
+            f"no command of this home has created {packet.task_id} as it is now",
+            hint=f"'holdfast resume {packet.task_id}' says what it would run",
+        )
+    return folded, sealed
+
+
+def _fold(packet: Packet) -> tuple[Folded, tuple[Seal, Seal] | None]:
+    """With the seals by which it was checked."""
     if _pinned is not None and _pinned[0] == packet.path:
-        return journal.fold_sealed(packet.journal, (_pinned[1], _pinned[1])).task
+        sealed = (_pinned[1], _pinned[1])
+        return journal.fold_sealed(packet.journal, sealed), sealed
     sealed = _sealed(packet)
     try:
-        return journal.fold_sealed(packet.journal, sealed).task
+        return journal.fold_sealed(packet.journal, sealed), sealed
     except ForgedJournal:
         again = _sealed(packet)
         if again is None or sealed is None or again[0].size == sealed[0].size:
             raise
-        return journal.fold_sealed(packet.journal, again).task  # a runner was writing meanwhile
+        return journal.fold_sealed(packet.journal, again), again  # a runner was writing meanwhile
 
 
 def _sealed(packet: Packet) -> tuple[Seal, Seal] | None:
@@ -81,6 +119,10 @@ def _is_doubtful(task: Task, sealed: tuple[Seal, Seal] | None) -> bool:
     return sealed is None and bool(task.sealed_in)
 
 
+def _gone(packet: Packet) -> str:
+    return f"the seals of the journal are gone ({packet.seals}), so it cannot be verified"
+
+
 def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, tuple[ev.Event, ...]]:
     """The task, its journal for writing, and the events to begin with.
 
@@ -99,10 +141,11 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
         folded, event = _rescue(packet)
         found += [event] if event is not None else []
         sealed = None
-    # `store.admitted` vouches for a first line without a seal.
-    if not found and folded.lines > 1 and _is_doubtful(folded.task, sealed):
-        reason = f"the seals of the journal are gone ({packet.seals}), so it cannot be verified"
-        found.append(ev.JournalForged(reason=reason))
+    # `store.admitted` vouches for a first line whose seal a power failure may have taken. Otherwise it is the
+    # rest of a longer journal: the task would run again.
+    is_first = folded.lines == 1 and folded.task.sealed_in != process.boot_id()
+    if not found and not is_first and _is_doubtful(folded.task, sealed):
+        found.append(ev.JournalForged(reason=_gone(packet)))
         if folded.task.has_ended:
             # Only a new run can be left to a person, also if there are requests: an agent can write them.
             found.append(ev.RunOpened(run=folded.task.run + 1, request=ids.new_ulid()))

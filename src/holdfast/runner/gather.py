@@ -70,7 +70,8 @@ class Gatherer:
 
     def _is_admitted(self) -> bool:
         """Checked until it is true: a person may adopt the packet in the meantime."""
-        self._was_admitted = self._was_admitted or admitted.is_admitted(self._context.ledger.packet)
+        ledger = self._context.ledger
+        self._was_admitted = self._was_admitted or admitted.has_first_line(ledger.packet, ledger.first_line)
         return self._was_admitted
 
     def _of_executions(self, ready: set[str]) -> Facts:

@@ -60,6 +60,11 @@ class Ledger:
         return self._journal.pin
 
     @property
+    def first_line(self) -> bytes:
+        """The first line of the journal, as this runner has read it."""
+        return self._journal.first_line
+
+    @property
     def journal_bytes(self) -> int:
         """The journal's length: while it stays the same, no fact was recorded."""
         return self._journal.size

@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.execution import dirname
-from holdfast.packet import load
+from holdfast.packet import sealed
 from holdfast.runner.attempt import end_agents
 from holdfast.runner.attempt.kinship import Kinship
 from holdfast.runner.attempt.sweep import Sweep, as_list
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
             session_id=None,
             resume_count=0,
         )
-        task = load.fold(packet)
+        task = sealed.fold_to_run(packet)
         spec = task.stage_spec(stage)
         if spec is None:
             raise NotPossible(f"{packet.task_id} has no stage {stage}")

@@ -41,11 +41,19 @@ def adopt(packet: Packet) -> None:
 
 
 def is_admitted(packet: Packet) -> bool:
-    """Whether a command made the packet, or a person has adopted it."""
+    """Whether a command made the packet, or a person has adopted it, for a process that only looks.
+
+    The journal may be another one a moment later: who runs what it says asks `has_first_line`.
+    """
     try:
-        return _has(packet.home, packet.admission, _first_line(packet))
+        return has_first_line(packet, _first_line(packet))
     except OSError:
         return True  # no journal: nothing can be run; this is reported elsewhere
+
+
+def has_first_line(packet: Packet, first_line: bytes) -> bool:
+    """Whether a command made a packet that begins with this line, or a person has adopted it."""
+    return _has(packet.home, packet.admission, first_line)
 
 
 def admit_request(packet: Packet, request_id: str, args: dict[str, Any]) -> None:

@@ -87,8 +87,13 @@ def _read(path: str) -> Iterator[tuple[bytes, str, ev.Event]]:
 class Folded:
     """A task, and how much of its journal describes it."""
 
-    def __init__(self, task: Task, size: int, digest: Running, *, lines: int, is_cut: bool) -> None:
+    def __init__(
+        self, task: Task, size: int, digest: Running, *, first_line: bytes, lines: int, is_cut: bool
+    ) -> None:
         self.task = task
+        #: What the task is about. Whether it is admitted is asked of this, not of the file: that may have
+        #: been replaced since.
+        self.first_line = first_line
         self.size = size
         self.lines = lines
         #: The digest of that much.
@@ -110,13 +115,14 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
     from holdfast.model.fold import apply
     from holdfast.model.task import Task
 
-    task, check, number = Task(), _SealCheck(sealed), 0
+    task, check, number, first_line = Task(), _SealCheck(sealed), 0, b""
     #: Events that count only if the last seal fits.
     held: list[tuple[str, ev.Event]] = []
     for number, (line, at, event) in enumerate(_read(path), 1):
         if check.is_complete:
             break
         check.add(line)
+        first_line = first_line or line
         held.append((at, event))
         if not check.is_confirmed:
             continue
@@ -133,7 +139,7 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
         raise CorruptFile(
             f"{path} is empty", hint="the task cannot be read; remove it with 'holdfast rm --force'"
         )
-    return Folded(task, check.size, check.digest, lines=number, is_cut=is_cut)
+    return Folded(task, check.size, check.digest, first_line=first_line, lines=number, is_cut=is_cut)
 
 
 class _SealCheck:
@@ -215,6 +221,11 @@ class Journal:
         self.size = opened.st_size
         self._file, self._folder = (opened.st_dev, opened.st_ino), _identity(os.path.dirname(path))
         self._last_fingerprint = self._fingerprint()
+
+    @property
+    def first_line(self) -> bytes:
+        """The first line, as it was read."""
+        return self._believed.first_line if self._believed is not None else b""
 
     def repair(self) -> ev.JournalRepaired | ev.JournalForged | None:
         """Truncate a torn last line, or what is not believed. Returns the event that records it; the caller

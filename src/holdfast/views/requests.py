@@ -67,10 +67,11 @@ def send_all(
 
     A refusal has a hint on what to do instead. With `kills`, runners that do not answer are killed.
     """
-    sent, posted = Sent(), list[Posted]()
+    sent, posted, who = Sent(), list[Posted](), asker.find()
     for packet in packets:
         try:
-            posted.append(post_request(packet, verb, args(packet), wakes=kills, kills=kills))
+            _check(who, packet, verb)  # first, because it says what would run
+            posted.append(post_request(packet, verb, args(packet), wakes=kills, kills=kills, who=who))
         except HoldfastError as error:
             sent.failed.append((packet, error))
     for request, error in answers(posted):
@@ -240,9 +241,7 @@ def post_request(
     """
     process.require_proc()
     who = who or asker.find()
-    asker.check(who, packet, verb)
-    if rules(verb).lets_run and not admitted.is_admitted(packet):
-        raise _not_admitted(packet, verb)
+    _check(who, packet, verb)
     try:
         request = inbox.drop(packet, verb, args, by=who.by, asker=who.kind)
     except DiskFull as error:
@@ -264,6 +263,12 @@ def post_request(
     if not inbox.ring(packet):
         start_runner(packet)
     return posted
+
+
+def _check(who: Asker, packet: Packet, verb: str) -> None:
+    asker.check(who, packet, verb)
+    if rules(verb).lets_run and not admitted.is_admitted(packet):
+        raise _not_admitted(packet, verb)
 
 
 def _changes(args: dict[str, Any]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import struct
 import subprocess
 
@@ -60,7 +61,7 @@ def version() -> tuple[int, int] | None:
 
 
 class NotOurs(TmuxError):
-    """An agent runs the server at our socket. It could make any tmux client run a command."""
+    """The server at our socket is another one. That of an agent could make any tmux client run a command."""
 
 
 class Server:
@@ -148,7 +149,10 @@ class Server:
         atomic.forget(self.home.tmux_socket)
 
     def _check_server(self) -> None:
-        """Raises NotOurs if an agent runs the server. (Who takes over the socket later is not seen.)"""
+        """Raises NotOurs if an agent runs the server, or the socket is a link to another one, such as the
+        user's. (Who takes over the socket later is not seen.)"""
+        if _is_link(self.home.tmux_socket):
+            raise NotOurs(f"{self.home.tmux_socket} is a link to another socket")
         if not process.HAS_PROC or not os.path.lexists(self.home.tmux_socket):
             return
         pid = self._server_pid()
@@ -183,6 +187,15 @@ class Server:
     def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
         self._check_server()
         return _run([*self._argv(), *words], words[0], cwd=self._cwd)
+
+
+def _is_link(path: str) -> bool:
+    """Whether a socket has another name."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISLNK(found.st_mode) or (stat.S_ISSOCK(found.st_mode) and found.st_nlink > 1)
 
 
 def _environment() -> dict[str, str]:

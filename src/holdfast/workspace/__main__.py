@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
 def _work(argv: list[str]) -> bool:
     if argv[:1] == ["bring"]:
         values = chore.options(argv[1:], required=_BRING, usage=_USAGE)
-        packet = Packet(os.path.realpath(values["--packet"]))
+        packet = Packet(values["--packet"])
         number = int(values["--candidate"])
         own = packet.candidate(number) if number else packet
         if (tree := task_worktree.of(own, project=values["--project"])) is not None:
@@ -42,7 +42,7 @@ def _work(argv: list[str]) -> bool:
     if argv[:1] not in (["prepare"], ["adopt"]):
         raise UsageError("unexpected arguments", hint=_USAGE)
     values = chore.options(argv[1:], required=("--packet", "--stage", "--out"), usage=_USAGE)
-    packet = Packet(os.path.realpath(values["--packet"]))
+    packet = Packet(values["--packet"])
     stage, out = values["--stage"], values["--out"]
     if argv[0] == "adopt":
         result = candidates.adopt(packet, AttemptDir(os.path.dirname(os.path.abspath(out))).changes)

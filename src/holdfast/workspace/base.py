@@ -83,6 +83,9 @@ def _fits(packet: Packet, base: Base) -> bool:
     """
     task = load.fold(packet)
     spec, project = task.spec, base.place
+    # git would take such a name for one of its options, which can name a file to write.
+    if any(name.startswith("-") for name in (base.base_tree, base.commit or "")):
+        return False
     if base.kind != spec.workspace or not _fits_journal(task, base):
         return False
     if base.kind == "worktree":

@@ -44,6 +44,7 @@ def options(
 ) -> dict[str, str]:
     """The options of a command line that has nothing else. `--attempt` is a number. Raises UsageError.
 
+    `--packet` becomes its real path, once: an agent that puts a link there later leads to no other packet.
     `--journal` (the runner adds it) is how much of the journal this process believes.
     """
     values = dict(zip(argv[::2], argv[1::2], strict=False))
@@ -54,6 +55,7 @@ def options(
     if "--packet" in values:
         # The other paths begin with this one, which may be a link to where a user has moved the packet.
         packet_folders.add(os.path.dirname(values["--packet"]))
+        values["--packet"] = os.path.realpath(values["--packet"])
     if "--journal" in values:
-        sealed.pin(Packet(os.path.realpath(values["--packet"])), values["--journal"])
+        sealed.pin(Packet(values["--packet"]), values["--journal"])
     return values

@@ -58,7 +58,8 @@ def _prepare(packet: Packet, stage: str, spec: TaskSpec) -> dict[str, Any]:
 
 def own_workspace(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     """The workspace of the task, made if it is missing, and its tree now."""
-    base = bases.read(packet)
+    # Before the journal has its start, the file is that of a chore which was killed, or an agent planted it.
+    base = bases.read(packet) if load.fold(packet).first_workspace is not None else None
     if base is None:
         return _begin(packet, spec)
     if base.kind == "worktree":

@@ -167,6 +167,8 @@ def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpen
     return {
         # For commands, which have no session to send a message to.
         **({"HOLDFAST_ANSWER": _env_value(answer)} if answer else {}),
+        # For the conductor: agents of items can write to the journal meanwhile.
+        **({"HOLDFAST_JOURNAL": ledger.journal_pin} if ledger.task.spec.fan_out is not None else {}),
         "HOLDFAST_TASK": packet.task_id,
         "HOLDFAST_ATTEMPT": directory.path,
         "HOLDFAST_PACKET": packet.path,

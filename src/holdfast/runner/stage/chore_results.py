@@ -6,6 +6,8 @@ chore's process. Files that people read are written before the event, so a kille
 
 from __future__ import annotations
 
+import os
+
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import contest
@@ -16,26 +18,29 @@ from holdfast.runner.ledger import Ledger
 from holdfast.runner.plan.facts import ChoreResult
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
+from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.store.layout import AttemptDir
-
 _REASON_CHARS, _EVIDENCE_CHARS, _EVIDENCE_BYTES = 1000, 8000, 64 * 1024 * 1024
+#: Names of git's objects in results.
+_OBJECTS = ("tree", "base_tree", "commit", "own_files", "around")
 #: Exit status of a look at the checks of a pull request → what it found.
 _CI_STATES = {0: "passed", 1: "failed", 2: "pending"}
 
 
 def read_result(ledger: Ledger, chore: Chore) -> ChoreResult:
     """Whether an ended chore left a usable result, and if not, the start of its stderr."""
-    directory = ledger.packet.attempt(chore.dirname)
-    result = _result(directory)
-    if result is not None and _fits(chore, result):
+    if _result(ledger, chore) is not None:
         return ChoreResult(is_usable=True)
+    directory = ledger.packet.attempt(chore.dirname)
     stderr = atomic.read_small(directory.stderr, _REASON_CHARS + MARGIN) or b""
-    return ChoreResult(is_usable=False, complaint=_sentence(begin_of(stderr, ledger.redact, _REASON_CHARS)))
+    complaint = _sentence(begin_of(stderr, ledger.redact, _REASON_CHARS))
+    if not complaint and os.path.lexists(directory.result):
+        complaint = f"{directory.result} was changed by something other than holdfast"
+    return ChoreResult(is_usable=False, complaint=complaint)
 
 
 def _sentence(complaint: str) -> str:
@@ -43,12 +48,27 @@ def _sentence(complaint: str) -> str:
     return complaint.strip().removeprefix("error: ").replace("\nhint: ", "; ")
 
 
-def _fits(chore: Chore, result: dict[str, Any]) -> bool:
+def _result(ledger: Ledger, chore: Execution) -> dict[str, Any] | None:
+    """What a chore wrote; None if it cannot be used. To be asked whenever it is read: any agent can replace
+    it at any time."""
+    try:
+        result = atomic.read_json(ledger.packet.attempt(chore.dirname).result)
+    except CorruptFile:
+        return None
+    return result if result is not None and _fits(ledger, chore, result) else None
+
+
+def _fits(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> bool:
     """Whether a result is what the chore's process said with its exit status (`holdfast.workspace.chore`).
 
     The file alone proves nothing: an agent that left a process behind can write it.
     """
     code = chore.ended.exit_code if chore.ended is not None else None
+    # git would take such a name for one of its options.
+    if any(str(result.get(name)).startswith("-") for name in _OBJECTS):
+        return False
+    if chore.kind == "prepare" and not _is_workspace(ledger, chore.stage, result.get("path")):
+        return False
     if chore.kind in ("prepare", "adopt"):
         return code == 0
     if chore.kind == "ci":
@@ -58,9 +78,27 @@ def _fits(chore: Chore, result: dict[str, Any]) -> bool:
     return code == (0 if result["passed"] else 1)
 
 
+def _is_workspace(ledger: Ledger, stage: str, path: object) -> bool:
+    """Whether the agent of a stage works at this path, by the task itself: commands run there."""
+    from holdfast.workspace import task_worktree
+
+    packet, task = ledger.packet, ledger.task
+    project = os.path.realpath(task.spec.project_dir)
+    if task.spec.workspace != "worktree" and not task.has_own_worktree(stage):
+        return path == project
+    if os.path.islink(packet.path):
+        packet = Packet(os.path.realpath(packet.path))  # where a user has moved it, as for the chore
+    root = task_worktree.path_of(task_worktree.of_stage(packet, task, stage))
+    # Below it, the project has the path that it has below the root of its repository.
+    below = path.removeprefix(root) if isinstance(path, str) and path.startswith(root) else None
+    return below == "" or (below is not None and below[0] == "/" and project.endswith(below))
+
+
 def take_result(ledger: Ledger, chore: Execution) -> None:
-    """Record the result of a chore."""
-    result = _result(ledger.packet.attempt(chore.dirname)) or {}
+    """Record the result of a chore. Nothing if it was replaced since it was looked at."""
+    result = _result(ledger, chore)
+    if result is None:
+        return
     match chore.kind:
         case "prepare":
             ledger.record(
@@ -191,10 +229,3 @@ def _put_evidence(ledger: Ledger, path: str, target: str) -> None:
     if data is not None:
         text = ledger.redact(data.decode("utf-8", "surrogateescape"))
         atomic.write(target, text.encode("utf-8", "surrogateescape"), durable=True)
-
-
-def _result(directory: AttemptDir) -> dict[str, Any] | None:
-    try:
-        return atomic.read_json(directory.result)
-    except CorruptFile:
-        return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids
+from holdfast import files, ids
 from holdfast.agents import program
 from holdfast.agents.base import Launch, LaunchSpec
+from holdfast.errors import UnreadableFile
 from holdfast.model import events as ev
 from holdfast.model import permissions
 from holdfast.model.spec import StageSpec
@@ -18,6 +19,7 @@ from holdfast.runner.ledger import Ledger
 from holdfast.runner.plan.start import is_plain
 from holdfast.runner.stage import prompts
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 from holdfast.store.layout import AttemptDir
 from holdfast.workspace import checked_out
 
@@ -111,9 +113,11 @@ def launch_spec(
     stage: StageSpec,
     env: dict[str, Any],
 ) -> LaunchSpec:
-    """Everything that the adapter needs, except the prompt."""
+    """Everything that the adapter needs, except the prompt. Raises UnreadableFile."""
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = {**task.options, **stage.options}
+    for value in options.values():
+        _check_frozen(value)
     limits, spent_usd = ledger.task.spec.limits, ledger.task.run_usage.cost_usd or 0.0
     path = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
     return LaunchSpec(
@@ -137,6 +141,23 @@ def launch_spec(
         max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.run_turns),
         budget_usd=None if limits.budget_usd is None else max(0.01, limits.budget_usd - spent_usd),
     )
+
+
+def _check_frozen(value: object) -> None:
+    """Raises UnreadableFile if a file that the user trusted, and that was copied into the packet, is another
+    one now: settings of a program can name commands. Its name begins with its digest
+    (`written_packet.frozen`)."""
+    if not isinstance(value, str) or value.split(os.sep)[-3:-1] != ["inputs", "frozen"]:
+        return
+    digest = os.path.basename(value).partition("-")[0]
+    try:
+        is_same = sha256(files.read(value))[: len(digest)] == digest
+    except OSError:
+        is_same = False
+    if not is_same:
+        raise UnreadableFile(
+            f"{value} is not the file with which the task was created", hint="create the task again"
+        )
 
 
 def _names(value: Any) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from shlex import quote
 
 from holdfast.agents import registry
 from holdfast.errors import NotPossible
-from holdfast.packet import environment, load
+from holdfast.packet import environment, load, sealed
 from holdfast.store import trust
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Packet
@@ -25,7 +25,7 @@ def args_of(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
 
     Raises UsageError for a bad value, NotPossible for an environment file that was not trusted.
     """
-    spec = load.fold(packet).spec
+    spec = sealed.fold_admitted(packet).spec
     args: dict[str, Any] = {
         name: values[name]
         for name in ("message", "from", "deadline", "permissions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,13 @@ def ended(task: Bench, kind: str, code: int | None, result: object = None, stder
         ("prepare", 0, {"path": "/p"}, True),
         ("prepare", 1, {"path": "/p"}, False),
         ("prepare", None, {"path": "/p"}, False),
+        # Not where the task works.
+        ("prepare", 0, {"path": "/q"}, False),
+        ("prepare", 0, {"path": ["/p"]}, False),
+        ("prepare", 0, {}, False),
+        ("prepare", 0, {"path": "/p", "tree": "--output=/x"}, False),
+        ("prepare", 0, {"path": "/p", "base_tree": "--output=/x"}, False),
+        ("gate", 0, {"passed": True, "tree": "--output=/x"}, False),
         ("prepare", 0, None, False),
         ("prepare", 0, "{", False),
         ("prepare", 0, "[]", False),
@@ -76,7 +84,24 @@ def ended(task: Bench, kind: str, code: int | None, result: object = None, stder
 def test_a_result_counts_if_it_agrees_with_the_exit_status(
     bench: Make, kind: str, code: int | None, result: object, is_usable: bool
 ) -> None:
-    task = ended(bench(IMPL, pipeline=PIPELINE), kind, code, result)
+    task = ended(bench(IMPL, pipeline=PIPELINE, project_dir="/p"), kind, code, result)
+    assert chore_results.read_result(task.ledger, task.chore).is_usable is is_usable
+
+
+def test_a_result_that_was_replaced_since_it_was_looked_at_is_not_recorded(bench: Make) -> None:
+    task = ended(bench(IMPL, pipeline=PIPELINE), "gate", 1, {"passed": True, "attempt": 1})
+    chore_results.take_result(task.ledger, task.chore)
+    assert task.recorded().stage_state(IMPL.name).gate_result is None
+
+
+@pytest.mark.parametrize(
+    ("below", "is_usable"),
+    [("", True), ("/sub", True), ("/other", False), ("-2", False), ("/..", False), ("/sub/..", False)],
+)
+def test_a_worktree_is_that_of_the_task(bench: Make, below: str, is_usable: bool) -> None:
+    task = bench(IMPL, pipeline=PIPELINE, workspace="worktree", project_dir="/repository/sub")
+    root = os.path.join(os.path.realpath(task.packet.home.path), "worktrees", task.packet.task_id)
+    task = ended(task, "prepare", 0, {"path": root + below})
     assert chore_results.read_result(task.ledger, task.chore).is_usable is is_usable
 
 
@@ -100,7 +125,7 @@ def test_a_chore_without_a_result_complains_with_the_start_of_its_stderr(
 
 def test_a_prepared_workspace_is_recorded_for_its_stage(bench: Make) -> None:
     result = {"stage": "another", "path": "/p", "kind": "git", "tree": "t", "base_tree": "b"}
-    task = ended(bench(IMPL, pipeline=PIPELINE), "prepare", 0, result)
+    task = ended(bench(IMPL, pipeline=PIPELINE, project_dir="/p"), "prepare", 0, result)
     chore_results.take_result(task.ledger, task.chore)
     workspace = task.recorded().stage_state(IMPL.name).workspace
     assert workspace is not None
@@ -128,8 +153,9 @@ def test_checks_before_the_work_that_say_nothing_have_not_passed(bench: Make) ->
 def judged(bench: Make, **result: Any) -> Bench:
     """A gate whose result is taken."""
     task = bench(IMPL, pipeline=PIPELINE).ran(1)
-    task.open(2, kind="gate", agent="command").start(2).end(2, exit_code=0)
-    put(task.directory(2).result, json.dumps({"attempt": 1, "passed": True, **result}))
+    result = {"attempt": 1, "passed": True, **result}
+    task.open(2, kind="gate", agent="command").start(2).end(2, exit_code=0 if result["passed"] else 1)
+    put(task.directory(2).result, json.dumps(result))
     for path in (task.directory(2).artifact, task.directory(2).reverted_patch, task.directory(2).changes):
         put(path, b"\xff with " + SECRET.encode())
     chore_results.take_result(task.ledger, task.chore)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.agents import registry
+from holdfast.errors import UnreadableFile
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, StageSpec
 from holdfast.model.status import Status
 from holdfast.runner.stage import launch
+from holdfast.store.digest import sha256
 from tests.support.bench import Bench, put, text_of
 
 #: A session that did not exist before.
@@ -240,3 +243,18 @@ def test_the_program_is_looked_up_in_the_path_of_the_task(bench: Make, tmp_path:
     assert prepared(task, PATH=os.path.dirname(path))[0] == path
     # Not installed: exec fails, and its errno is recorded.
     assert prepared(task)[0] == "claude"
+
+
+def test_a_file_that_the_user_trusted_is_used_as_long_as_it_is_the_same(bench: Make, tmp_path: Path) -> None:
+    """Settings of a program can name commands, and an agent can write in the packet."""
+    folder = tmp_path / "inputs" / "frozen"
+    folder.mkdir(parents=True)
+    path = put(f"{folder}/{sha256(b'{}')[:16]}-settings.json", "{}")
+    task = bench(CLAUDE, options={"settings_path": path})
+    assert value_of("--settings", prepared(task)) == path
+    put(path, '{"hooks": 1}')
+    with pytest.raises(UnreadableFile, match="not the file with which the task was created"):
+        prepared(task)
+    os.unlink(path)
+    with pytest.raises(UnreadableFile):
+        prepared(task)

@@ -1,0 +1,60 @@
+"""Results of chores that the agent of another task replaces while their runner looks at them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.hostile.planting import write
+from tests.support.repos import Repo
+from tests.support.tasks import Task, workspace
+
+EAGER = ("--base-interval", "0.2s", "--stale", "none")
+#: As soon as a chore of a kind has written its result, change it.
+_REPLACE = """
+import glob, json, os, sys
+tasks, kind, changes = sys.argv[1:]
+done = set()
+while os.getppid() > 1:
+    for path in glob.glob(f"{tasks}/*/attempts/*.{kind}/result.json"):
+        if path in done:
+            continue
+        with open(path) as file:
+            data = json.load(file)
+        with open(path + ".new", "w") as file:
+            json.dump(data | json.loads(changes), file)
+        os.rename(path + ".new", path)
+        done.add(path)
+"""
+
+
+@contextmanager
+def replacing(home: str, kind: str, **changes: object) -> Iterator[None]:
+    words = [os.path.join(home, "tasks"), kind, json.dumps(changes)]
+    process = subprocess.Popen([sys.executable, "-c", _REPLACE, *words])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("where", ["in place", "worktree"])
+def test_no_result_chooses_where_a_command_runs(home: str, where: str) -> None:
+    repo, root = Repo(workspace()), os.path.dirname(home)
+    proof, other = os.path.join(root, "ran"), os.path.join(root, "other")
+    repo.write("run.sh", "true\n")
+    repo.commit("run.sh")
+    write(os.path.join(other, "run.sh"), f"touch {proof}\n")
+    flags = ("--worktree",) if where == "worktree" else ("--accept", "true")
+    with replacing(home, "prepare", path=other):
+        for _ in range(3):
+            task = Task.start(*EAGER, *flags, "--max-retries", "0", "--", "sh", "run.sh")
+            task.wait_for("completed", "failed", "abandoned", "interrupted", within_s=40)
+    assert not os.path.exists(proof)
