@@ -45,6 +45,12 @@ def search_path() -> str:
     return os.pathsep.join(found) or _NOWHERE
 
 
+def environment() -> dict[str, str]:
+    """Our environment for a program of our own choice. It may be a script (`#!/usr/bin/env node`), or start
+    others: these are searched in `search_path`, too."""
+    return {**os.environ, "PATH": search_path()}
+
+
 def find(name: str) -> str | None:
     """The path of a program in `search_path`; None if it is not there."""
     for folder in search_path().split(os.pathsep):

@@ -211,7 +211,7 @@ def _run_quietly(words: list[str]) -> bool:
     null = os.open(os.devnull, os.O_RDWR)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, null, standard) for standard in (0, 1, 2)]
-        pid = os.posix_spawn(program, words, os.environ, file_actions=actions)
+        pid = os.posix_spawn(program, words, program_search.environment(), file_actions=actions)
         ends_mono = clock.mono() + _UNIT_S
         while clock.mono() < ends_mono:
             reaped, status = os.waitpid(pid, os.WNOHANG)

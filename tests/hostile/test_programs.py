@@ -23,7 +23,7 @@ from tests.support.waiting import eventually
 
 PROGRAMS = (
     "tmux", "systemctl", "loginctl", "launchctl", "notify-send", "osascript", "bash", "sh", "env", "true",
-    "git", "gh", "bd", "ps", "bwrap", "claude", "codex", "systemd-inhibit", "cat", "tell-me",
+    "git", "gh", "bd", "ps", "bwrap", "claude", "codex", "systemd-inhibit", "cat", "tell-me", "node",
 )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def planted(home: str, request: pytest.FixtureRequest) -> Planted:
 
 VERBS = [
     ("doctor",), ("service", "status"), ("agent", "list"), ("agent", "probe", "claude"), ("status",),
-    ("ls",), ("service", "install", "--print"), ("pipeline", "list"),
+    ("ls",), ("service", "install", "--print"), ("pipeline", "list"), ("mcp", "install", "--for", "claude"),
 ]  # fmt: skip
 
 
@@ -354,3 +354,24 @@ def test_an_agent_that_removes_the_notes_of_projects(home: str, monkeypatch: pyt
     task.wait_for("completed", within_s=40)
     holdfast("down", "--now", cwd="/", env=planted.env)
     assert planted.ran == []
+
+
+#: Programs of the user that are scripts: the system searches their interpreter in PATH.
+SCRIPTS = ("claude", "tell-me", "gt", "notify-send", "tmux", "systemctl", "loginctl", "systemd-inhibit")
+
+
+def test_no_planted_interpreter_runs_a_program_of_the_user(home: str, planted: Planted) -> None:
+    programs = os.path.join(os.path.dirname(home), "programs")
+    os.mkdir(programs)
+    for name in SCRIPTS:
+        with open(os.path.join(programs, name), "w", encoding="utf-8") as file:
+            file.write("#!/usr/bin/env node\n")
+        os.chmod(os.path.join(programs, name), stat.S_IRWXU)
+    os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
+    with open(paths.user_settings(), "w", encoding="utf-8") as file:
+        for rule in ('to = "desktop"', 'to = "gt"', 'to = "command"\nargv = ["tell-me"]'):
+            file.write(f'[[notify]]\non = ["all"]\n{rule}\n')
+    env = {"PATH": f"{planted.folder}:{programs}:{os.environ['PATH']}"}
+    for verb in (*VERBS, ("notify", "test")):
+        holdfast(*verb, env=env, cwd=planted.repo.path)
+        assert planted.ran == [], verb

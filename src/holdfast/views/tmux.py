@@ -54,7 +54,7 @@ def _require() -> str:
 def version() -> tuple[int, int] | None:
     """The version of the tmux in PATH; None for a development build (`next-3.5`), which is new enough."""
     words = _checked(_run([_require(), "-V"], "-V", cwd="/"), "-V").split()
-    numbers = words[-1].strip("abcdefghijklmnopqrstuvwxyz-").split(".")
+    numbers = "".join(words[-1:]).strip("abcdefghijklmnopqrstuvwxyz-").split(".")
     is_release = len(numbers) == 2 and all(map(str.isdigit, numbers))
     return (int(numbers[0]), int(numbers[1])) if is_release else None
 
@@ -188,7 +188,9 @@ class Server:
 def _environment() -> dict[str, str]:
     """The server outlives this command and must not look like a tool of the attempt that may have run it."""
     env = {
-        name: value for name, value in os.environ.items() if name not in ATTEMPT_VARIABLES and name != "TMUX"
+        name: value
+        for name, value in program_search.environment().items()
+        if name not in ATTEMPT_VARIABLES and name != "TMUX"
     }
     return {**env, "HOLDFAST_ROLE": "window"}
 
