@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import clock, ids, paths, program_search
-from holdfast.gates import script
+from holdfast.gates import cannot_start, room_commands, script
 from holdfast.store import projects
 from holdfast.store.layout import Home
 from tests.support.repos import Repo
@@ -375,3 +376,48 @@ def test_no_planted_interpreter_runs_a_program_of_the_user(home: str, planted: P
     for verb in (*VERBS, ("notify", "test")):
         holdfast(*verb, env=env, cwd=planted.repo.path)
         assert planted.ran == [], verb
+
+
+def test_git_and_gh_do_not_start_in_a_project(home: str) -> None:
+    """Version managers install programs that obey files of the current directory (`.tool-versions`)."""
+    root = os.path.dirname(home)
+    repo, programs, where = Repo(os.path.join(root, "project")), os.path.join(root, "programs"), root + "/at"
+    repo.commit("a")
+    os.mkdir(programs)
+    git = shutil.which("git")
+    for name, then in (("git", f'exec {git} "$@"'), ("gh", "echo []")):
+        with open(os.path.join(programs, name), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\npwd -P >> {where}-{name}\n{then}\n")
+        os.chmod(os.path.join(programs, name), stat.S_IRWXU)
+    env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    for words in (
+        ("run", "-q", "--id", "it", "--worktree", "--", "/bin/sh", "-c", "date > b"),
+        ("diff", "it"),
+        ("apply", "it"),
+        ("queue", "import", "--from", "gh:label=x"),
+    ):
+        assert holdfast(*words, env=env, cwd=repo.path).returncode == 0
+    for name in ("git", "gh"):
+        with open(f"{where}-{name}", encoding="utf-8") as file:
+            assert set(file.read().split()) == {"/"}, name
+
+
+def test_a_room_whose_settings_an_agent_changes_makes_git_run_nothing(home: str) -> None:
+    """A command cannot start, and git is asked whether the missing file would be a part of the work."""
+    root = os.path.dirname(home)
+    room, ran = Repo(os.path.join(root, "room")), os.path.join(root, "ran")
+    room.write(".gitignore", "x\n")
+    room.commit(".gitignore")
+    blob = room.git("rev-parse", ":.gitignore").strip()
+    room.git("update-index", "--skip-worktree", ".gitignore")
+    os.remove(os.path.join(room.path, ".gitignore"))
+    os.remove(os.path.join(room.path, ".git", "objects", blob[:2], blob[2:]))
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"), ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"), ("remote.origin.url", room.path),
+        ("remote.origin.uploadpack", f"touch {ran};"),
+    ):  # fmt: skip
+        room.git("config", name, value)
+    probe = cannot_start.probe_in(room_commands.in_place(room.path))
+    cannot_start.misses_work("./gone.sh", probe, links=(), project_dir=room.path)
+    assert not os.path.exists(ran)
