@@ -26,9 +26,9 @@ _MOST_LINKS = 40
 
 
 def distrust(directory: str) -> None:
-    """From now on, take no program from this directory."""
-    if directory and directory != "/":
-        _untrusted.add(os.path.realpath(directory))
+    """From now on, take no program from this directory, nor from the projects around it."""
+    if directory:
+        _untrusted.update(roots_around(directory))
 
 
 def search_path() -> str:

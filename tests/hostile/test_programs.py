@@ -421,3 +421,11 @@ def test_a_room_whose_settings_an_agent_changes_makes_git_run_nothing(home: str)
     probe = cannot_start.probe_in(room_commands.in_place(room.path))
     cannot_start.misses_work("./gone.sh", probe, links=(), project_dir=room.path)
     assert not os.path.exists(ran)
+
+
+def test_no_program_of_a_project_around_the_one_that_is_named(home: str, planted: Planted) -> None:
+    """Elsewhere, and before a task has run there."""
+    project = os.path.join(planted.repo.path, "src")
+    for source in ("bd:", "gh:label=x"):
+        holdfast("queue", "import", "--project", project, "--from", source, env=planted.env, cwd="/")
+        assert planted.ran == [], source
