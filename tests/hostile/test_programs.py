@@ -103,9 +103,10 @@ def test_attach_takes_no_planted_tmux(home: str, planted: Planted) -> None:
 
 
 def test_without_tmux_no_planted_one_is_run(home: str, planted: Planted) -> None:
-    """Neither by the whole PATH. An agent can leave a file in place of the socket."""
+    """Neither by the whole PATH, nor if there is a file in place of the socket."""
     installed = _installed(home, "nothing")
-    with open(os.path.join(home, "tmux.sock"), "w", encoding="utf-8"):
+    os.makedirs(paths.trust_dir())
+    with open(Home(home).tmux_socket, "w", encoding="utf-8"):
         pass
     env = {"PATH": f"{planted.folder}:{installed}"}
     holdfast("down", "--now", env=env, cwd=planted.repo.path)
