@@ -430,3 +430,19 @@ def test_no_program_of_a_project_around_the_one_that_is_named(home: str, planted
     for source in ("bd:", "gh:label=x"):
         holdfast("queue", "import", "--project", project, "--from", source, env=planted.env, cwd="/")
         assert planted.ran == [], source
+
+
+def test_ssh_does_not_start_in_a_project(home: str) -> None:
+    """Nor a credential helper: it may be a program of a version manager."""
+    root = os.path.dirname(home)
+    repo, ssh, where = Repo(os.path.join(root, "project")), os.path.join(root, "ssh.sh"), root + "/where"
+    repo.commit("a")
+    repo.git("remote", "add", "origin", "ssh://git@example.invalid/owner/name")
+    with open(ssh, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\npwd -P >> {where}\nexit 1\n")
+    os.chmod(ssh, stat.S_IRWXU)
+    words = ("run", "-q", "--id", "it", "--worktree", "--", "/bin/sh", "-c", "date > b")
+    assert holdfast(*words, cwd=repo.path).returncode == 0
+    assert holdfast("pr", "it", "--yes", cwd=repo.path, env={"GIT_SSH_COMMAND": ssh}).returncode != 0
+    with open(where, encoding="utf-8") as file:
+        assert set(file.read().split()) == {"/"}
