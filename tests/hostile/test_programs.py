@@ -446,3 +446,19 @@ def test_ssh_does_not_start_in_a_project(home: str) -> None:
     assert holdfast("pr", "it", "--yes", cwd=repo.path, env={"GIT_SSH_COMMAND": ssh}).returncode != 0
     with open(where, encoding="utf-8") as file:
         assert set(file.read().split()) == {"/"}
+
+
+def test_processes_elsewhere_know_the_project_around_the_command(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone in which no task has run: the keeper, runners and gates run in other directories."""
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    planted, other = (
+        Planted(os.path.dirname(home), "tools"),
+        Repo(os.path.join(os.path.dirname(home), "other")),
+    )
+    other.commit("a")
+    words = ("run", "-q", "--project", other.path, "--accept", "test -e b", "--", "/bin/sh", "-c", "> b")
+    for verb in (("up",), words, ("down", "--now"), ("demo",)):
+        assert holdfast(*verb, env=planted.env, cwd=planted.repo.path).returncode == 0, verb
+        assert planted.ran == [], verb
