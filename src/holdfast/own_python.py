@@ -51,6 +51,17 @@ def leave_out_pythonpath() -> None:
         _add([entry for entry in added if entry in dropped and _is_kept(entry)])
 
 
+def added_paths() -> list[str]:
+    """Entries of the import path that belong neither to Python, nor to its environment, nor to us: those of
+    `.pth` files, such as for a project that was installed to be edited."""
+    own = (sys.prefix, sys.base_prefix)
+    return [
+        entry
+        for entry in map(os.path.abspath, sys.path)
+        if entry != _OURS and not any(entry.startswith(folder.rstrip("/") + "/") for folder in own)
+    ]
+
+
 def _add(entries: list[str]) -> None:
     """Add entries to the import path. Ours comes before other packages: they may have another holdfast."""
     after = 1 + max((at for at, entry in enumerate(sys.path) if _is_library(entry)), default=-1)

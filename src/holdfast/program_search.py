@@ -15,6 +15,8 @@ from holdfast.errors import HoldfastError
 #: What marks the root of a project.
 _PROJECT_MARKS = (".git", ".holdfast")
 
+#: Variable for processes that go on elsewhere: the projects around the directory of the command.
+AROUND = "HOLDFAST_AROUND"
 #: Directories in which agents may write, as far as this process has met them.
 _untrusted: set[str] = set()
 #: What the notes of projects say (`store.projects`), by path. A note never changes.
@@ -26,9 +28,14 @@ _MOST_LINKS = 40
 
 
 def distrust(directory: str) -> None:
-    """From now on, take no program from this directory."""
-    if directory and directory != "/":
-        _untrusted.add(os.path.realpath(directory))
+    """From now on, take no program from this directory, nor from the projects around it."""
+    if directory:
+        _untrusted.update(roots_around(directory))
+
+
+def around() -> str:
+    """The value of AROUND for processes that this one starts."""
+    return os.pathsep.join(sorted({*_told(), *filter(is_marked, _surroundings())}))
 
 
 def search_path() -> str:
@@ -43,6 +50,12 @@ def search_path() -> str:
     ]
     # Never empty: that would mean the current directory.
     return os.pathsep.join(found) or _NOWHERE
+
+
+def environment() -> dict[str, str]:
+    """Our environment for a program of our own choice. It may be a script (`#!/usr/bin/env node`), or start
+    others: these are searched in `search_path`, too."""
+    return {**os.environ, "PATH": search_path()}
 
 
 def find(name: str) -> str | None:
@@ -67,7 +80,7 @@ def is_of_project(directory: str) -> bool:
 
 
 def _roots() -> set[str]:
-    return {*_untrusted, *_surroundings(), *projects_of_tasks()}
+    return {*_untrusted, *_surroundings(), *_told(), *projects_of_tasks()}
 
 
 def _belongs_to_project(entry: str, roots: set[str]) -> bool:
@@ -136,6 +149,10 @@ def _surroundings() -> set[str]:
         return roots_around(os.getcwd())
     except OSError:
         return set()
+
+
+def _told() -> set[str]:
+    return _projects(set(filter(None, os.environ.get(AROUND, "").split(os.pathsep))))
 
 
 def _of_home() -> set[str]:

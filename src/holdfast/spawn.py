@@ -75,6 +75,7 @@ def execute(module: str, args: list[str], home: Home, *, role: str, log: str = o
     env = {name: value for name, value in os.environ.items() if name not in ATTEMPT_VARIABLES}
     env["HOLDFAST_HOME"] = home.path
     env["HOLDFAST_ROLE"] = role
+    env[program_search.AROUND] = program_search.around()
     if is_guest:
         return _execute_apart(module, args, home, role=role, log=log)
     argv = own_python.command(module, *args)
@@ -218,7 +219,7 @@ def _run_quietly(words: list[str]) -> bool:
     null = os.open(os.devnull, os.O_RDWR)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, null, standard) for standard in (0, 1, 2)]
-        pid = os.posix_spawn(program, words, os.environ, file_actions=actions)
+        pid = os.posix_spawn(program, words, program_search.environment(), file_actions=actions)
         ends_mono = clock.mono() + _UNIT_S
         while clock.mono() < ends_mono:
             reaped, status = os.waitpid(pid, os.WNOHANG)
@@ -308,6 +309,7 @@ def become_detached(*, log: str = os.devnull, keep: int = -1) -> None:
         os.dup2(null, 2)
     os.closerange(3, max(3, keep))
     os.closerange(max(3, keep + 1), os.sysconf("SC_OPEN_MAX"))
+    os.environ[program_search.AROUND] = program_search.around()
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)

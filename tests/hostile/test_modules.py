@@ -178,3 +178,24 @@ def test_every_process_of_ours_is_started_that_way() -> None:
             # The scripted agent is an agent: it runs with what its project brings.
             is_known = name in ("scripted.py", "install.py", "unit_text.py")
             assert is_known or not re.search(r'executable,[^\[\]]*"-m","holdfast', text), path
+
+
+def test_doctor_warns_of_a_project_in_the_environment_of_holdfast(home: str) -> None:
+    """Python imports `sitecustomize` from there before anything of ours."""
+    root = os.path.dirname(home)
+    repo, venv = Repo(os.path.join(root, "edited")), os.path.join(root, "venv")
+    folder = os.path.dirname(repo.write("tests/a"))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True, timeout=60)
+    (version,) = os.listdir(os.path.join(venv, "lib"))
+    packages = os.path.join(venv, "lib", version, "site-packages")
+    ours = [os.path.dirname(os.path.dirname(own_python.__file__))]
+    ours += [path for path in sys.path if path.endswith("site-packages")]
+    said: list[str] = []
+    for entries in (ours, [*ours, repo.path]):
+        with open(os.path.join(packages, "all.pth"), "w", encoding="utf-8") as file:
+            file.write("\n".join(entries))
+        argv = [os.path.join(venv, "bin", "python"), "-m", "holdfast", "doctor"]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        said.append(" ".join(done.stdout.split()))
+    warning = f"imports from {repo.path}, in a project"
+    assert [warning in text for text in said] == [False, True]

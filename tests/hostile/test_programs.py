@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import clock, ids, paths, program_search
-from holdfast.gates import script
+from holdfast.gates import cannot_start, room_commands, script
 from holdfast.store import projects
 from holdfast.store.layout import Home
 from tests.support.repos import Repo
@@ -23,7 +24,7 @@ from tests.support.waiting import eventually
 
 PROGRAMS = (
     "tmux", "systemctl", "loginctl", "launchctl", "notify-send", "osascript", "bash", "sh", "env", "true",
-    "git", "gh", "bd", "ps", "bwrap", "claude", "codex", "systemd-inhibit", "cat", "tell-me",
+    "git", "gh", "bd", "ps", "bwrap", "claude", "codex", "systemd-inhibit", "cat", "tell-me", "node",
 )  # fmt: skip
 
 
@@ -59,7 +60,7 @@ def planted(home: str, request: pytest.FixtureRequest) -> Planted:
 
 VERBS = [
     ("doctor",), ("service", "status"), ("agent", "list"), ("agent", "probe", "claude"), ("status",),
-    ("ls",), ("service", "install", "--print"), ("pipeline", "list"),
+    ("ls",), ("service", "install", "--print"), ("pipeline", "list"), ("mcp", "install", "--for", "claude"),
 ]  # fmt: skip
 
 
@@ -102,9 +103,10 @@ def test_attach_takes_no_planted_tmux(home: str, planted: Planted) -> None:
 
 
 def test_without_tmux_no_planted_one_is_run(home: str, planted: Planted) -> None:
-    """Neither by the whole PATH. An agent can leave a file in place of the socket."""
+    """Neither by the whole PATH, nor if there is a file in place of the socket."""
     installed = _installed(home, "nothing")
-    with open(os.path.join(home, "tmux.sock"), "w", encoding="utf-8"):
+    os.makedirs(paths.trust_dir())
+    with open(Home(home).tmux_socket, "w", encoding="utf-8"):
         pass
     env = {"PATH": f"{planted.folder}:{installed}"}
     holdfast("down", "--now", env=env, cwd=planted.repo.path)
@@ -354,3 +356,109 @@ def test_an_agent_that_removes_the_notes_of_projects(home: str, monkeypatch: pyt
     task.wait_for("completed", within_s=40)
     holdfast("down", "--now", cwd="/", env=planted.env)
     assert planted.ran == []
+
+
+#: Programs of the user that are scripts: the system searches their interpreter in PATH.
+SCRIPTS = ("claude", "tell-me", "gt", "notify-send", "tmux", "systemctl", "loginctl", "systemd-inhibit")
+
+
+def test_no_planted_interpreter_runs_a_program_of_the_user(home: str, planted: Planted) -> None:
+    programs = os.path.join(os.path.dirname(home), "programs")
+    os.mkdir(programs)
+    for name in SCRIPTS:
+        with open(os.path.join(programs, name), "w", encoding="utf-8") as file:
+            file.write("#!/usr/bin/env node\n")
+        os.chmod(os.path.join(programs, name), stat.S_IRWXU)
+    os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
+    with open(paths.user_settings(), "w", encoding="utf-8") as file:
+        for rule in ('to = "desktop"', 'to = "gt"', 'to = "command"\nargv = ["tell-me"]'):
+            file.write(f'[[notify]]\non = ["all"]\n{rule}\n')
+    env = {"PATH": f"{planted.folder}:{programs}:{os.environ['PATH']}"}
+    for verb in (*VERBS, ("notify", "test")):
+        holdfast(*verb, env=env, cwd=planted.repo.path)
+        assert planted.ran == [], verb
+
+
+def test_git_and_gh_do_not_start_in_a_project(home: str) -> None:
+    """Version managers install programs that obey files of the current directory (`.tool-versions`)."""
+    root = os.path.dirname(home)
+    repo, programs, where = Repo(os.path.join(root, "project")), os.path.join(root, "programs"), root + "/at"
+    repo.commit("a")
+    os.mkdir(programs)
+    git = shutil.which("git")
+    for name, then in (("git", f'exec {git} "$@"'), ("gh", "echo []")):
+        with open(os.path.join(programs, name), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\npwd -P >> {where}-{name}\n{then}\n")
+        os.chmod(os.path.join(programs, name), stat.S_IRWXU)
+    env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    for words in (
+        ("run", "-q", "--id", "it", "--worktree", "--", "/bin/sh", "-c", "date > b"),
+        ("diff", "it"),
+        ("apply", "it"),
+        ("queue", "import", "--from", "gh:label=x"),
+    ):
+        assert holdfast(*words, env=env, cwd=repo.path).returncode == 0
+    for name in ("git", "gh"):
+        with open(f"{where}-{name}", encoding="utf-8") as file:
+            assert set(file.read().split()) == {"/"}, name
+
+
+def test_a_room_whose_settings_an_agent_changes_makes_git_run_nothing(home: str) -> None:
+    """A command cannot start, and git is asked whether the missing file would be a part of the work."""
+    root = os.path.dirname(home)
+    room, ran = Repo(os.path.join(root, "room")), os.path.join(root, "ran")
+    room.write(".gitignore", "x\n")
+    room.commit(".gitignore")
+    blob = room.git("rev-parse", ":.gitignore").strip()
+    room.git("update-index", "--skip-worktree", ".gitignore")
+    os.remove(os.path.join(room.path, ".gitignore"))
+    os.remove(os.path.join(room.path, ".git", "objects", blob[:2], blob[2:]))
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"), ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"), ("remote.origin.url", room.path),
+        ("remote.origin.uploadpack", f"touch {ran};"),
+    ):  # fmt: skip
+        room.git("config", name, value)
+    probe = cannot_start.probe_in(room_commands.in_place(room.path))
+    cannot_start.misses_work("./gone.sh", probe, links=(), project_dir=room.path)
+    assert not os.path.exists(ran)
+
+
+def test_no_program_of_a_project_around_the_one_that_is_named(home: str, planted: Planted) -> None:
+    """Elsewhere, and before a task has run there."""
+    project = os.path.join(planted.repo.path, "src")
+    for source in ("bd:", "gh:label=x"):
+        holdfast("queue", "import", "--project", project, "--from", source, env=planted.env, cwd="/")
+        assert planted.ran == [], source
+
+
+def test_ssh_does_not_start_in_a_project(home: str) -> None:
+    """Nor a credential helper: it may be a program of a version manager."""
+    root = os.path.dirname(home)
+    repo, ssh, where = Repo(os.path.join(root, "project")), os.path.join(root, "ssh.sh"), root + "/where"
+    repo.commit("a")
+    repo.git("remote", "add", "origin", "ssh://git@example.invalid/owner/name")
+    with open(ssh, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\npwd -P >> {where}\nexit 1\n")
+    os.chmod(ssh, stat.S_IRWXU)
+    words = ("run", "-q", "--id", "it", "--worktree", "--", "/bin/sh", "-c", "date > b")
+    assert holdfast(*words, cwd=repo.path).returncode == 0
+    assert holdfast("pr", "it", "--yes", cwd=repo.path, env={"GIT_SSH_COMMAND": ssh}).returncode != 0
+    with open(where, encoding="utf-8") as file:
+        assert set(file.read().split()) == {"/"}
+
+
+def test_processes_elsewhere_know_the_project_around_the_command(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone in which no task has run: the keeper, runners and gates run in other directories."""
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    planted, other = (
+        Planted(os.path.dirname(home), "tools"),
+        Repo(os.path.join(os.path.dirname(home), "other")),
+    )
+    other.commit("a")
+    words = ("run", "-q", "--project", other.path, "--accept", "test -e b", "--", "/bin/sh", "-c", "> b")
+    for verb in (("up",), words, ("down", "--now"), ("demo",)):
+        assert holdfast(*verb, env=planted.env, cwd=planted.repo.path).returncode == 0, verb
+        assert planted.ran == [], verb

@@ -13,10 +13,13 @@ import sys
 import pytest
 
 import holdfast as holdfast_package
+from holdfast.gates import room_commands
+from holdfast.model.spec import SandboxSpec
 from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.sandbox import machine
 from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.mounts import command_line
+from holdfast.store.layout import Home
 from tests.support.repos import Repo, packet_for
 from tests.support.tasks import Task, holdfast
 from tests.support.tools import need_sandbox
@@ -352,3 +355,17 @@ def test_holdfast_in_the_project_is_not_changed_by_the_agent(user: User, repo: R
     log = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it")).log()
     assert [line for line in log.splitlines() if line.startswith("done")] == ["done: 6"], log
     assert repo.read("a") == "more\n"
+
+
+def test_no_planted_bwrap_if_the_real_one_was_removed(
+    home: str, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two attempts: the next one would be outside."""
+    monkeypatch.setattr(machine, "_SYSTEM", "/nonexistent")
+    monkeypatch.setenv("PATH", f"{repo.path}:{os.environ['PATH']}")
+    ran = os.path.join(os.path.dirname(home), "ran")
+    os.chmod(repo.write("bwrap", f"#!/bin/sh\necho $* >> {ran}\n"), stat.S_IRWXU)
+    setting = room_commands.in_sandbox(room_commands.in_place(repo.path), Home(home), SandboxSpec())
+    command = [*setting.before, "/bin/true"]
+    subprocess.run(command, cwd=repo.path, capture_output=True, timeout=60, check=False)
+    assert not os.path.exists(ran)

@@ -137,6 +137,7 @@ def _told_version(path: str) -> str | None:
             [path, "--version"],
             # Not in a project: some runtimes read files of their directory before the program begins.
             cwd="/",
+            env=program_search.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_VERSION_S,

@@ -1,9 +1,9 @@
 """Pull requests through `gh`, the command line of GitHub.
 
-It runs in the project with the environment of `git.for_gh`: it is not taken from a directory in which agents
-write, and the git that it starts neither fetches nor runs what a repository names. The host
-is that of the remote, which is the repository's word. So a token that `gh` would send to any host is passed
-on only if the user named that host (GH_HOST).
+It runs with the environment of `git.for_gh`, which names the repository, and not in the project: it is not
+taken from a directory in which agents write, and the git that it starts neither fetches nor runs what a
+repository names. The host is that of the remote, which is the repository's word. So a token that `gh` would
+send to any host is passed on only if the user named that host (GH_HOST).
 
 Distributions ship versions that are years old. So it is asked only for what 2.23 (2023) can do: its `pr
 checks` prints no JSON, and its `pr edit` asks for something that GitHub no longer has.
@@ -151,7 +151,7 @@ class Forge:
         with environment_for_gh(self.project) as env:
             output = run.output(
                 ["gh", *args],
-                cwd=self.project,
+                cwd="/",  # the variables name the repository
                 env={name: value for name, value in env.items() if name not in dropped},
                 stdin=stdin.encode("utf-8", "replace"),
                 limit_s=_LIMIT_S,

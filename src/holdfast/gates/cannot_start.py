@@ -33,6 +33,12 @@ STATUSES = (126, 127)
 _PROBE_S = 10.0
 _REDIRECTIONS = "<>"
 _FIND = 'command -v -- "$1"'
+#: Agents of other tasks can write in the room meanwhile: whatever its settings say, git fetches nothing
+#: (which can run a command), and runs nothing.
+_IS_IGNORED = (
+    "GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 {git} --no-pager -c core.fsmonitor=false "
+    '-c core.hooksPath=/dev/null check-ignore -q -- "$1"'
+)
 
 
 def probe_in(setting: Setting) -> Probe:
@@ -56,12 +62,12 @@ def misses_work(command: str, probe: Probe, *, links: tuple[str, ...], project_d
         return True
 
     # By its path: PATH may have a directory of the project.
-    git = quote(program_search.find("git") or "false")
+    is_ignored = _IS_IGNORED.format(git=quote(program_search.find("git") or "false"))
 
     def is_missing(path: str, test: str) -> bool:
         if not _is_in_project(path, project_dir) or _is_linked(path, links):
             return False
-        return not probe(f'test {test} "$1"', path) and not probe(f'{git} check-ignore -q -- "$1"', path)
+        return not probe(f'test {test} "$1"', path) and not probe(is_ignored, path)
 
     programs = [words[0] for words in simple]
     if any("/" in each and is_missing(each, "-x") for each in programs):

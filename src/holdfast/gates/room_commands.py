@@ -142,8 +142,7 @@ def _builder(home: Home) -> SandboxBuilder:
 
 
 def _boxed(builder: SandboxBuilder, spec: SandboxSpec, *, cwd: str, env: dict[str, str]) -> Setting:
-    bwrap = machine.program() or "bwrap"
-    sandbox = builder.sandbox(bwrap=bwrap, cwd=cwd, network=spec.network)
+    sandbox = builder.sandbox(bwrap=machine.path(), cwd=cwd, network=spec.network)
     return Setting(before=tuple(mounts.command_line(sandbox, [])), cwd="/", env={**env, "PWD": cwd})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, program_search
 from holdfast.keeper.log import log
 from holdfast.spawn import awake_command
 
@@ -64,7 +64,8 @@ class Inhibitor:
         try:
             actions = [(os.POSIX_SPAWN_DUP2, *pair) for pair in ((read, 0), (null, 1), (null, 2))]
             # In its own group: Ctrl-C ends a keeper in the foreground only after its tasks.
-            self._pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions, setpgroup=0)
+            env = program_search.environment()
+            self._pid = os.posix_spawn(words[0], words, env, file_actions=actions, setpgroup=0)
         except OSError as error:
             self._fail(str(error), now_mono)
             self.release()

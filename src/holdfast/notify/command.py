@@ -39,6 +39,8 @@ def run(argv: list[str], notice: dict[str, Any]) -> None:
         done = subprocess.run(
             [path, *argv[1:]],
             input=json.dumps(notice, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n",
+            # Nor does it start in a project, as 'notify test' may: the keeper does not.
+            cwd="/",
             env={**_environment(), **variables(notice)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -72,4 +74,4 @@ def variables(notice: dict[str, Any]) -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _HIDDEN}
+    return {name: value for name, value in program_search.environment().items() if name not in _HIDDEN}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import resource
 
-from holdfast import files, quick_json
+from holdfast import files, program_search, quick_json
 from holdfast.errors import CorruptFile, UnreadableFile, UsageError
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
@@ -29,6 +29,7 @@ NAMES = (
 #: Set by the runner; an env file must not set them.
 _OURS = (
     "HOLDFAST_ROLE",
+    program_search.AROUND,
     "HOLDFAST_TASK",
     "HOLDFAST_ATTEMPT",
     "HOLDFAST_PACKET",
@@ -45,6 +46,8 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
     exact = {name for name in wanted if not name.endswith("*")}
     prefixes = tuple(name[:-1] for name in wanted if name.endswith("*"))
     captured = {name: value for name, value in environ.items() if name in exact or name.startswith(prefixes)}
+    if around := program_search.around():
+        captured[program_search.AROUND] = around
     umask = os.umask(0o077)
     os.umask(umask)
     limits = {

@@ -35,6 +35,12 @@ def program() -> str | None:
     return shutil.which("bwrap", path=_SYSTEM)
 
 
+def path() -> str:
+    """Where bwrap is, or would be: it may be removed while a task runs. A bare name would be searched in the
+    workspace, in which the agent writes."""
+    return program() or "/usr/bin/bwrap"
+
+
 def can_forbid_nesting(bwrap: str) -> bool:
     """Whether bwrap has --disable-userns (0.8 and newer)."""
     try:
@@ -51,9 +57,7 @@ def require(*, network: bool = True) -> str:
     problem = find_problem(network=network)
     if problem is not None:
         raise SandboxMissing(problem.message, hint=problem.fix)
-    path = program()
-    assert path is not None
-    return path
+    return path()
 
 
 def find_problem(*, network: bool = True) -> SandboxProblem | None:

@@ -40,7 +40,6 @@ class Home:
         self.service = f"{path}/service.json"
         self.seed_lock = f"{path}/seed.lock"
         self.seed_socket = f"{path}/seed.sock"
-        self.tmux_socket = f"{path}/tmux.sock"
         self.outbox = f"{path}/outbox"
         self.outbox_status = f"{path}/outbox/status.json"
         self.outbox_failed = f"{path}/outbox/failed"
@@ -62,6 +61,14 @@ class Home:
         self.interrupt_request = f"{path}/interrupt-request.txt"
         self.down = f"{path}/down"
         self.up = f"{path}/up"
+
+    @property
+    def tmux_socket(self) -> str:
+        """Beside the user's settings. In the home, an agent could replace it by that of its own server, which
+        can make a tmux client run any command."""
+        from holdfast.store import trust_dir  # few commands need it
+
+        return trust_dir.path_for(self.path, "tmux")
 
     # For lists of thousands of tasks: cheaper than a Packet. See also `manifest_in`.
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import subprocess
 
+from holdfast import program_search
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 def run(
-    argv: list[str], *, timeout_s: float, env: Mapping[str, str] | None = None, cwd: str | None = None
+    argv: list[str], *, timeout_s: float, env: Mapping[str, str] | None = None, cwd: str = "/"
 ) -> subprocess.CompletedProcess[str]:
-    """Run it without input; any exit status is returned. Raises OSError, subprocess.TimeoutExpired."""
+    """Run it without input, not in a project unless `cwd` says so; any exit status is returned.
+
+    Raises OSError, subprocess.TimeoutExpired.
+    """
     return subprocess.run(
         argv,
         stdin=subprocess.DEVNULL,
@@ -21,7 +26,7 @@ def run(
         encoding="utf-8",
         errors="replace",
         timeout=timeout_s,
-        env=env,
+        env=program_search.environment() if env is None else env,
         cwd=cwd,
         check=False,
     )

@@ -1,8 +1,8 @@
 """tmux windows for tasks; a task never depends on them.
 
-Each home has a private tmux server (`tmux -S <home>/tmux.sock`) that ignores the user's tmux.conf, so keys
-and behaviour are known. tmux leaves its socket behind when it ends, so the socket is in the home. If the
-path is too long for a socket, tmux runs in the home with the bare name.
+Each home has a private tmux server that ignores the user's tmux.conf, so keys and behaviour are known. Its
+socket is where no agent may write (`Home.tmux_socket`). If the path is too long for a socket, tmux runs in
+its directory with the bare name.
 
 A failing tmux command raises TmuxError with its name: a failure must not look like "no sessions".
 """
@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 import struct
 import subprocess
 
-from holdfast import program_search
+from holdfast import paths, program_search
 from holdfast.errors import NotPossible
 from holdfast.packet import asker
 from holdfast.spawn import ATTEMPT_VARIABLES
-from holdfast.store import atomic, process
+from holdfast.store import atomic, process, trust_dir
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 from holdfast.views import programs
@@ -55,7 +54,7 @@ def _require() -> str:
 def version() -> tuple[int, int] | None:
     """The version of the tmux in PATH; None for a development build (`next-3.5`), which is new enough."""
     words = _checked(_run([_require(), "-V"], "-V", cwd="/"), "-V").split()
-    numbers = words[-1].strip("abcdefghijklmnopqrstuvwxyz-").split(".")
+    numbers = "".join(words[-1:]).strip("abcdefghijklmnopqrstuvwxyz-").split(".")
     is_release = len(numbers) == 2 and all(map(str.isdigit, numbers))
     return (int(numbers[0]), int(numbers[1])) if is_release else None
 
@@ -101,6 +100,10 @@ class Server:
     def open(self, task_id: str, argv: list[str]) -> None:
         """Open a detached window for the task that runs `argv`; an existing window is kept."""
         name = self.session_name(task_id)
+        try:
+            trust_dir.make()
+        except OSError as error:
+            raise TmuxError(f"cannot create {paths.trust_dir()} for its socket: {error.strerror}") from error
         done = self._command(
             *("new-session", "-d", "-c", "/", "-s", name, "-n", task_id, "-x", _COLUMNS, "-y", _ROWS), *argv
         )
@@ -149,10 +152,7 @@ class Server:
         atomic.forget(self.home.tmux_socket)
 
     def _check_server(self) -> None:
-        """Raises NotOurs if an agent runs the server, or the socket is a link to another one, such as the
-        user's. (Who takes over the socket later is not seen.)"""
-        if _is_link(self.home.tmux_socket):
-            raise NotOurs(f"{self.home.tmux_socket} is a link to another socket")
+        """Raises NotOurs if an agent runs the server, because it ran `attach`."""
         if not process.HAS_PROC or not os.path.lexists(self.home.tmux_socket):
             return
         pid = self._server_pid()
@@ -168,17 +168,18 @@ class Server:
 
     def _server_pid(self) -> int | None:
         """The process that listens at the socket, as the kernel knows it; None if nothing does."""
-        home = os.open(self.home.path, os.O_PATH | os.O_DIRECTORY)
+        path, name = os.path.split(self.home.tmux_socket)
+        folder = os.open(path, os.O_PATH | os.O_DIRECTORY)
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
                 client.settimeout(_TIMEOUT_S)
                 # Through the descriptor, the path is short enough for a socket.
-                client.connect(f"/proc/self/fd/{home}/{os.path.basename(self.home.tmux_socket)}")
+                client.connect(f"/proc/self/fd/{folder}/{name}")
                 credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         except OSError:
             return None
         finally:
-            os.close(home)
+            os.close(folder)
         return struct.unpack("3i", credentials)[0]
 
     def _argv(self) -> list[str]:
@@ -189,19 +190,12 @@ class Server:
         return _run([*self._argv(), *words], words[0], cwd=self._cwd)
 
 
-def _is_link(path: str) -> bool:
-    """Whether a socket has another name."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return False
-    return stat.S_ISLNK(found.st_mode) or (stat.S_ISSOCK(found.st_mode) and found.st_nlink > 1)
-
-
 def _environment() -> dict[str, str]:
     """The server outlives this command and must not look like a tool of the attempt that may have run it."""
     env = {
-        name: value for name, value in os.environ.items() if name not in ATTEMPT_VARIABLES and name != "TMUX"
+        name: value
+        for name, value in program_search.environment().items()
+        if name not in ATTEMPT_VARIABLES and name != "TMUX"
     }
     return {**env, "HOLDFAST_ROLE": "window"}
 

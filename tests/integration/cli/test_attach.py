@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast import paths
 from holdfast.store.layout import Home
 from holdfast.views.tmux import Server, TmuxError
 from tests.support import processes
@@ -257,9 +258,9 @@ class TestTmux:
     def test_two_homes_have_two_servers(self, tmux: Server) -> None:
         assert Server(Home("/somewhere/else")).socket != tmux.socket
 
-    def test_the_socket_is_in_the_home_and_nothing_is_left_elsewhere(self, tmux: Server) -> None:
+    def test_the_socket_is_beside_the_settings_and_nothing_is_left_elsewhere(self, tmux: Server) -> None:
         task = Task.shell(SCRIPT, "--tmux")
-        assert tmux.socket == os.path.join(tmux.home.path, "tmux.sock")
+        assert os.path.dirname(tmux.socket) == paths.trust_dir()
         assert os.stat(tmux.socket).st_mode & 0o077 == 0
         let_go(task)
         task.wait_for("completed")
@@ -270,11 +271,12 @@ class TestTmux:
         assert tmux.sessions() == [f"holdfast-{again.id}"]
         again.wait_for("completed")
 
-    def test_a_home_with_a_long_path_has_its_socket_in_it_too(
+    def test_settings_with_a_long_path_have_the_socket_beside_them_too(
         self, tmux: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         home = os.path.join(os.path.dirname(tmux.home.path), "h" * 100)
         monkeypatch.setenv("HOLDFAST_HOME", home)
+        monkeypatch.setenv("XDG_CONFIG_HOME", os.path.join(os.environ["HOME"], "c" * 100))
         runtime = os.path.join(os.environ["HOME"], "run")
         os.mkdir(runtime, 0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)

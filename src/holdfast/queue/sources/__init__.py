@@ -96,7 +96,7 @@ def _listed(
         from holdfast.workspace.git.for_gh import environment_for_gh
 
         with environment_for_gh(project) as env:
-            raw = run.output(github.argv(rest, most=limit), cwd=project, env=env)
+            raw = run.output(github.argv(rest, most=limit), cwd="/", env=env)
         return github.parse(raw, rest, weights=weights, wrong=wrong), _count(raw) < limit
     if colon and kind in ("bd", "gt"):
         raw = run.output(beads.argv(kind, most=limit), cwd=project, env=_environment(project))

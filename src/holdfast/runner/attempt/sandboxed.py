@@ -69,7 +69,7 @@ def wrap(
     _private_home(builder, launch, captured)
     _usage_file(builder, opened, directory)
     sandbox = builder.sandbox(
-        bwrap=machine.program() or "bwrap",
+        bwrap=machine.path(),
         cwd=ledger.task.workspace_of(opened.stage),
         network=spec.network,
         hosts=spec.hosts,

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 
-from holdfast import clock, own_python
+from holdfast import clock, own_python, program_search
 from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessIdentity
 from holdfast.packet import load
@@ -51,6 +51,8 @@ class DemoWorld:
         self.env = {
             **env,
             "HOLDFAST_HOME": self.home.path,
+            # Its home and settings do not know the user's projects.
+            "PATH": program_search.search_path(),
             "HOLDFAST_SCRIPTED_STATE": os.path.join(folder, "agent"),
             "XDG_CONFIG_HOME": os.path.join(folder, "config"),
         }

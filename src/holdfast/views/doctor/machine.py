@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from holdfast import __version__, clock, spawn
+from holdfast import __version__, clock, own_python, program_search, spawn
 from holdfast.errors import GitMissing, HoldfastError, ProcMissing
 from holdfast.store import process
 from holdfast.views import programs, tmux
@@ -22,11 +22,18 @@ _TRIAL_S = 5.0
 
 
 def python() -> Finding:
-    """Which interpreter runs, and that it is new enough."""
+    """Which interpreter runs, that it is new enough, and that it imports nothing that an agent may write."""
     version = ".".join(map(str, sys.version_info[:3]))
     message = f"{version} at {sys.executable}, holdfast {__version__}"
     if sys.version_info < _OLDEST_PYTHON:
         return fail("python", message, "install Python 3.11 or newer")
+    shared = [entry for entry in own_python.added_paths() if program_search.leads_to_project(entry)]
+    if shared:
+        return warn(
+            "python",
+            f"{message}; it also imports from {shared[0]}, in a project: what an agent writes there runs",
+            "install holdfast in an environment of its own, such as with 'pipx install holdfast'",
+        )
     return ok("python", message)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import own_python
+from holdfast import own_python, program_search
 from holdfast.errors import CommandNotFound, NotPossible
 from holdfast.model.record import Record
 
@@ -117,16 +117,16 @@ def remove(agent: str) -> Done:
 
 
 def _path(agent: str) -> str:
-    from holdfast.agents import program, registry
+    from holdfast.agents import registry
 
-    capabilities = registry.adapter(agent).capabilities
-    path = program.which(capabilities.program, os.environ.get("PATH", os.defpath))
+    name = registry.adapter(agent).capabilities.program
+    path = program_search.find(name)
     if path is None:
         raise CommandNotFound(
-            f"{agent} is not installed: no {capabilities.program} in PATH",
+            f"{agent} is not installed: no {name} in PATH, or only in a directory of a project",
             hint=f"install it, or check PATH; 'holdfast agent probe {agent}' checks it",
         )
-    return os.path.abspath(path)
+    return path
 
 
 def _run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -137,6 +137,7 @@ def _run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
             [program, *words],
             # The settings are the user's, not those of a project.
             cwd=os.path.expanduser("~"),
+            env=program_search.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

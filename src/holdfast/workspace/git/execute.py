@@ -118,12 +118,15 @@ def execute(
     args = list(arguments)
     program_search.distrust(cwd)
     path = program()
+    if not os.path.isdir(cwd):
+        raise GitFailed(f"cannot run git in {cwd}: there is no such directory")
     fixed = {name: value for name, value in _FIXED.items() if name not in without}
     try:
         with _file_of(stdin) as input_file:
             process = subprocess.Popen(
-                [path, *_OPTIONS, *args],
-                cwd=cwd,
+                # The program does not start in a project: one of a version manager would obey files there.
+                [path, "-C", cwd, *_OPTIONS, *args],
+                cwd="/",
                 env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
                 stdin=input_file,
                 stdout=subprocess.PIPE,
@@ -133,8 +136,6 @@ def execute(
         places = [env.get(name) for name in ("GIT_WORK_TREE", "GIT_DIR", "GIT_COMMON_DIR")]
         done = _wait_for(process, limit_s, places)
     except FileNotFoundError as error:
-        if not os.path.isdir(cwd):
-            raise GitFailed(f"cannot run git in {cwd}: there is no such directory") from error
         raise GitMissing("git is not in PATH") from error
     except subprocess.TimeoutExpired as error:
         raise GitFailed(f"git {args[0]} in {cwd} exceeded its limit of {limit_s:.0f} s") from error

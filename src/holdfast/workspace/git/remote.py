@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 
+from holdfast import program_search
 from holdfast.errors import GitFailed, NotPossible, UsageError
 from holdfast.model.record import Record
 from holdfast.workspace.git import settings
@@ -115,6 +116,7 @@ def push(repository: Repository, remote: Remote, *, commit: str, branch: str, in
 
 
 def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedProcess[bytes]:
+    program_search.distrust(repository.top)
     target = Target(
         objects=os.path.join(repository.common_dir, "objects"),
         git_dir=repository.git_dir,
@@ -134,7 +136,7 @@ def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedPr
         with SharedDirectories() as directories:
             return execute(
                 args,
-                cwd=repository.top,
+                cwd="/",  # ssh and credential helpers start there, too
                 env={**directories.variables(target, settings.read(repository)), **env},
                 limit_s=LIMIT_S,
                 without=[name for name in _REPLACED if name not in of_user],

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from holdfast import clock, own_python, paths, spawn
+from holdfast import clock, own_python, paths, program_search, spawn
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import inbox
 from holdfast.store import atomic, audit, lock_owner, process, up_options
@@ -87,7 +87,7 @@ def run(values: dict[str, Any]) -> int:
     if forgotten := failures.forget(home, removes_file=False, also={"since_up": 0}):
         out.talk(forgotten)
     if values["foreground"]:
-        os.environ["HOLDFAST_ROLE"] = "keeper"
+        os.environ |= {"HOLDFAST_ROLE": "keeper", program_search.AROUND: program_search.around()}
         for name in spawn.ATTEMPT_VARIABLES:
             os.environ.pop(name, None)
         # Blocked until the keeper handles it: while it loads, Ctrl-C would print a traceback.
