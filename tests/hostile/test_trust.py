@@ -207,6 +207,26 @@ def test_a_file_that_an_option_of_the_project_names_is_copied_when_the_task_is_c
     assert "Hostile words" not in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "head", "names", "asks"),
+    [
+        ("agents", "agent", ("gemini", "claude"), {"options": {"allowed_tools": "Bash(*)"}}),
+        ("pipelines", "pipeline", ("plan", "impl"), {"profiles": {"own": {"stages": ["claude_review"]}}}),
+    ],
+    ids=["agent", "pipeline"],
+)
+def test_what_is_trusted_for_one_agent_is_not_for_another(
+    kind: str, head: str, names: tuple[str, str], asks: dict[str, object]
+) -> None:
+    """The same lines, under another name."""
+    repo, file = project(), f".holdfast/{kind}/x.yaml"
+    repo.write(file, json.dumps({"version": 1, head: names[0], **asks}))
+    trust(repo)
+    assert holdfast("pipeline", "list", cwd=repo.path).stderr == ""
+    repo.write(file, json.dumps({"version": 1, head: names[1], **asks}))
+    assert "changed since you trusted it" in holdfast("pipeline", "list", cwd=repo.path).stderr
+
+
 def test_retry_reads_the_environment_file_that_was_trusted_or_none() -> None:
     repo = project(config="env_file = 'x.env'\n")
     repo.write(".holdfast/x.env", "WORD=first\n")

@@ -76,7 +76,7 @@ def read(places: Mapping[str, str], problems: list[Problem], judge: Judge = need
                 name, leaves = _read_file(path, data, kind, label=label, problems=problems)
                 if layer == "project":
                     named = _option_files(leaves, os.path.dirname(folder))
-                    if judge(part_of(f"{kind}/{file_name}", leaves, named)):
+                    if judge(part_of(f"{kind}/{file_name}", name, leaves, named)):
                         files |= named
                     else:
                         leaves = _harmless(kind, leaves)
@@ -92,8 +92,9 @@ def read(places: Mapping[str, str], problems: list[Problem], judge: Judge = need
     return catalog
 
 
-def part_of(name: str, leaves: Iterable[Leaf], files: Mapping[str, bytes]) -> needs.Part:
-    """What a file of a project asks for. `files` are the contents of the files that its options name."""
+def part_of(name: str, of: str | None, leaves: Iterable[Leaf], files: Mapping[str, bytes]) -> needs.Part:
+    """What a file of a project asks for. `of` is the agent or group that it is about, `files` are the
+    contents of the files that its options name."""
     found: list[needs.Need] = []
     for leaf in leaves:
         if not (kind := classes.of_catalog(name.partition("/")[0], leaf.path)):
@@ -105,6 +106,9 @@ def part_of(name: str, leaves: Iterable[Leaf], files: Mapping[str, bytes]) -> ne
         for key, value in sorted(options.items()):
             data = files.get(value) if isinstance(value, str) else None
             found.append(needs.Need(kind, f"{leaf.path}.{key}", needs.text(value), data))
+    if found and of is not None:
+        # What is trusted for one agent is not for another one.
+        found.append(needs.Need(classes.PROGRAMS, "agent" if name.startswith("agents/") else "pipeline", of))
     return needs.Part(name, found)
 
 
