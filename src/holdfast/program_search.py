@@ -23,6 +23,8 @@ _untrusted: set[str] = set()
 _noted: dict[str, str] = {}
 _NOTES, _NAME_CHARS = "projects", 32
 _SYSTEM, _NOWHERE = "/usr/bin", "/nonexistent"
+#: The kernel reads no more of the first line of a script.
+_LINE_BYTES = 256
 #: The kernel follows no more on one path.
 _MOST_LINKS = 40
 
@@ -68,10 +70,25 @@ def find(name: str) -> str | None:
 
 
 def leads_to_project(path: str) -> bool:
-    """Whether a program is in a project, or a link to one there: an agent may have written it. (In an
-    environment or a node package, it may be a program that the user installed.)"""
-    roots = _roots()
-    return any(_is_in(place, root) for place in places(path) for root in roots)
+    """Whether a program is in a project, or a link to one there, or a script whose interpreter is: an agent
+    may have written it. (In an environment or a node package, it may be a program that the user
+    installed.)"""
+    roots, named = _roots(), (path, *_interpreters(path))
+    return any(_is_in(place, root) for each in named for place in places(each) for root in roots)
+
+
+def _interpreters(path: str) -> list[str]:
+    """The paths in the first line of a script."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            head = os.read(descriptor, _LINE_BYTES)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return []
+    words = head[2:].partition(b"\n")[0].split() if head.startswith(b"#!") else []
+    return [os.fsdecode(word) for word in words if word.startswith(b"/")]
 
 
 def is_of_project(directory: str) -> bool:

@@ -379,6 +379,33 @@ def test_no_planted_interpreter_runs_a_program_of_the_user(home: str, planted: P
         assert planted.ran == [], verb
 
 
+def _program(folder: str, name: str, text: str) -> None:
+    """A program of the user."""
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, stat.S_IRWXU)
+
+
+@pytest.mark.parametrize("line", ["{}/bash", "/usr/bin/env {}/bash"])
+def test_a_script_whose_interpreter_is_in_a_project(home: str, planted: Planted, line: str) -> None:
+    """A copy of a script that was installed in the project's environment."""
+    own = os.path.join(os.path.dirname(home), "own")
+    for name in ("claude", "tell-me", "gh", "git", "tmux", "systemctl"):
+        _program(own, name, f"#!{line.format(planted.folder)}\necho 1.0\n")
+    os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
+    with open(paths.user_settings(), "w", encoding="utf-8") as file:
+        file.write('[[notify]]\non = ["all"]\nto = "command"\nargv = ["tell-me"]\n')
+    env = {"PATH": f"{own}:{os.environ['PATH']}"}
+    for verb in (
+        ("agent", "probe", "claude"), ("doctor",), ("service", "status"), ("notify", "test"),
+        ("queue", "import", "gh:label=x"),
+    ):  # fmt: skip
+        holdfast(*verb, env=env, cwd=planted.repo.path)
+        assert planted.ran == [], verb
+
+
 def test_git_and_gh_do_not_start_in_a_project(home: str) -> None:
     """Version managers install programs that obey files of the current directory (`.tool-versions`)."""
     root = os.path.dirname(home)

@@ -227,6 +227,18 @@ def test_what_is_trusted_for_one_agent_is_not_for_another(
     assert "changed since you trusted it" in holdfast("pipeline", "list", cwd=repo.path).stderr
 
 
+def test_options_of_a_work_item_are_trusted_for_its_agent() -> None:
+    repo = project()
+    item = {"id": "it", "title": "t", "agent": "gemini", "options": {"allowed_tools": "Bash(*)"}}
+    repo.write("items.json", json.dumps([item]))
+    items = os.path.join(repo.path, "items.json")
+    assert holdfast("trust", items, "--yes").returncode == 0
+    assert "already trusted" in holdfast("trust", items).stderr
+    repo.write("items.json", json.dumps([{**item, "agent": "claude"}]))
+    done = holdfast("queue", "import", items, cwd=repo.path)
+    assert "changed since you trusted it" in done.stderr
+
+
 def test_retry_reads_the_environment_file_that_was_trusted_or_none() -> None:
     repo = project(config="env_file = 'x.env'\n")
     repo.write(".holdfast/x.env", "WORD=first\n")

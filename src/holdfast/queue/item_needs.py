@@ -19,6 +19,9 @@ def part_of(work: WorkItem) -> needs.Part:
         if not kind or not value or (field == "bootstrap" and value in BOOTSTRAPS):
             continue
         found.append(needs.Need(kind, field, needs.text(value), _named(field, value)))
+    if work.options and work.agent:
+        # What is trusted for one agent is not for another one.
+        found.append(needs.Need(classes.PROGRAMS, "agent", needs.text(work.agent)))
     name = os.path.basename(work.source)
     return needs.Part(name if name == f"{work.key}.md" else f"{name}: {work.key}", found)
 

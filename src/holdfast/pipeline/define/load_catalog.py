@@ -108,7 +108,11 @@ def part_of(name: str, of: str | None, leaves: Iterable[Leaf], files: Mapping[st
             found.append(needs.Need(kind, f"{leaf.path}.{key}", needs.text(value), data))
     if found and of is not None:
         # What is trusted for one agent is not for another one.
-        found.append(needs.Need(classes.PROGRAMS, "agent" if name.startswith("agents/") else "pipeline", of))
+        found.append(
+            needs.Need(
+                classes.PROGRAMS, "agent" if name.startswith("agents/") else "pipeline", needs.text(of)
+            )
+        )
     return needs.Part(name, found)
 
 
