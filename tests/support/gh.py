@@ -88,7 +88,8 @@ class Gh:
         os.mkdir(programs)
         path = os.path.join(programs, "gh")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(script.format(python=sys.executable, folder=self.folder))
+            # Not the python of the environment in this repository: holdfast runs no script that names it.
+            file.write(script.format(python=os.path.realpath(sys.executable), folder=self.folder))
         os.chmod(path, 0o755)
         self.remote = remote or os.path.join(root, "remote.git")
         self._keep("remote", self.remote)
