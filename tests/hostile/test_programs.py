@@ -93,9 +93,7 @@ def test_attach_takes_no_planted_tmux(home: str, planted: Planted) -> None:
     for cwd in (planted.repo.path, "/"):
         terminal = Terminal("attach", task.id, env=planted.env, cwd=cwd)
         terminal.read_until("sleep", within_s=20)
-        terminal.press("\x02d")
-        terminal.press("\x03")
-        terminal.finish()
+        assert terminal.detach() == 0
         assert planted.ran == []
     holdfast("stop", task.id, "--now")
     holdfast("down")
