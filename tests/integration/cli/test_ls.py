@@ -413,4 +413,4 @@ def test_json_has_every_task_and_the_table_says_that_it_has_not(home: str) -> No
     done = holdfast("ls", "--json")
     assert len(json.loads(done.stdout)) == 23
     assert done.stderr == ""
-    assert "showing the 20 most recently ended; --all shows everything" in holdfast("ls").stderr
+    assert "tasks that ended earlier are not shown; --all shows everything" in holdfast("ls").stderr

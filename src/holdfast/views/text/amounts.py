@@ -8,6 +8,7 @@ from holdfast.units import short as short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -85,3 +86,8 @@ def usage(reported: dict[str, Any] | None, *, paid_calls: int | None = None) -> 
     known = dollars(reported.get("cost_usd"), is_partial=is_partial)
     partly = f" (unknown for {plural(silent, 'task')})" if known and silent else ""
     return f"{count}, cost {known or 'unknown'}{partly}"
+
+
+def by_state(counts: Mapping[str, int]) -> str:
+    """`1 held, 2 queued`."""
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))

@@ -16,7 +16,7 @@ from holdfast.views.text import amounts, describe, home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 #: States of an item that only a person can change.
@@ -83,6 +83,16 @@ def reason(item: Item, paused: list[str], holds: Holds | None = None) -> str:
         return "paused"
     # What can be done about it is shown once, see `obstacles`.
     return holds.of(item).partition("; ")[0] if holds is not None else ""
+
+
+def with_held(counts: Mapping[str, int], states: Mapping[str, int]) -> dict[str, int]:
+    """The number of tasks by state, in which those that only a person can start are not `queued`. `states`
+    are the numbers of items of the queue."""
+    found = dict(counts)
+    for state in NEEDS_PERSON.intersection(states):
+        found[state] = states[state]
+        found["queued"] = found.get("queued", 0) - states[state]
+    return {state: count for state, count in found.items() if count > 0}
 
 
 def of_task(home: Home, task_id: str) -> str:

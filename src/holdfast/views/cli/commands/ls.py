@@ -131,7 +131,7 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
     else:
         out.talk(_no_tasks(home, is_archive=values["archived"]))
     if is_cut:
-        out.talk(f"showing the {task_list.RECENT} most recently ended; --all shows everything")
+        out.talk("tasks that ended earlier are not shown; --all shows everything")
     return rows
 
 

@@ -51,7 +51,8 @@ def run(values: dict[str, Any]) -> int:
         _print(alert["kind"] or alert["level"], alert["text"])
     _print("home", home.path)
     _print("keeper", keeper_state)
-    _print("tasks", _counts(_with_held(facts)) or "none")
+    states: dict[str, int] = facts["queue"]["states"] if facts["queue"] is not None else {}
+    _print("tasks", amounts.by_state(queue_reason.with_held(facts["counts"], states)) or "none")
     _print("slots", f"{facts['slots']['used']} of {facts['slots']['count']} used by the queue")
     for row in facts["running"][:_RUNNING]:
         _print("waiting" if row["status"] == Status.WAITING else "running", _running_line(row))
@@ -77,27 +78,14 @@ def _running_line(row: dict[str, Any]) -> str:
     return f"{row['task_id']}  {state}, {row['agent']}, {clock.duration_text(row['elapsed_s'])}"
 
 
-def _with_held(facts: dict[str, Any]) -> dict[str, int]:
-    """The number of tasks by state; those that only a person can start are not `queued`."""
-    counts: dict[str, int] = dict(facts["counts"])
-    states: dict[str, int] = facts["queue"]["states"] if facts["queue"] is not None else {}
-    for state in queue_reason.NEEDS_PERSON.intersection(states):
-        counts[state] = states[state]
-        counts["queued"] = counts.get("queued", 0) - states[state]
-    return {state: count for state, count in counts.items() if count > 0}
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-
-
 def _queue_line(queue: dict[str, Any]) -> str:
     started = amounts.plural(queue["loop"].get("since_up", 0), "task")
     failures = queue["loop"].get("failures", 0)
     failed = f"; {failures} failed in a row" if failures else ""
     # `claimed` is the word of programs that work on the queue.
     states = {"in progress" if name == "claimed" else name: count for name, count in queue["states"].items()}
-    return f"{_counts(states) or 'empty'} ({started} started since 'up'){failed}{_paused(queue['paused'])}"
+    counts = amounts.by_state(states) or "empty"
+    return f"{counts} ({started} started since 'up'){failed}{_paused(queue['paused'])}"
 
 
 def _paused(pools: list[str]) -> str:

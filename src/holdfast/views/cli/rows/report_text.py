@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from holdfast import clock
 from holdfast.model.record import Record
-from holdfast.views.text import amounts, describe
+from holdfast.views.text import amounts, describe, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
     keeper_state = (
         f"process {keeper['pid']}" if keeper else "not running" + (" (down)" if facts["down"] else "")
     )
-    counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
+    held = Counter(str(row["state"]) for row in facts["queue"])
+    counts = amounts.by_state(queue_reason.with_held(facts["counts"], held)) or "none"
     state = [f"keeper: {keeper_state}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
     needs, ended, active = facts["needs"], facts["ended"], facts["active"]
     queue = facts["queue"]
