@@ -74,6 +74,7 @@ def test_a_held_task_is_not_just_queued(monkeypatch: pytest.MonkeyPatch) -> None
     assert (task["state"], task["needs"], task["waits"]) == ("queued", "retry", "held: bad failed")
     assert "next queued: held: bad failed" in holdfast("digest").stdout
     assert re.search(r"^tasks +1 failed, 1 held$", holdfast("status").stdout, re.MULTILINE)
+    assert "tasks: 1 failed, 1 held\n" in holdfast("report").stdout
 
 
 def test_only_what_changed_and_500_bytes_if_nothing_did() -> None:
