@@ -181,6 +181,11 @@ def test_a_budget_per_day_holds_the_queue(home: str) -> None:
     assert "it stays queued; 'holdfast show" in " ".join(waited.stderr.split())
     loops.settings("budget_per_day = 5\n")
     second.wait_for("completed")
+    # What it cost before a retry was counted at its first end; the session itself cost nothing more.
+    assert holdfast("retry", first.id, "--from", "scripted_run").returncode == 0
+    ends = ("audit", first.id, "--operation", "loop.ended", "--json")
+    eventually(lambda: holdfast(*ends).stdout.count("\n") == 2, 20)
+    assert "budget   $2.00 of $5.00 spent today" in holdfast("status").stdout
 
 
 def test_a_paused_queue_starts_nothing_and_goes_on_when_resumed(home: str) -> None:

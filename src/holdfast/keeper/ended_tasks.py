@@ -78,13 +78,11 @@ def _end_of(home: Home, task_id: str) -> str | None:
 
 
 def _cost_usd(home: Home, task_id: str) -> float:
-    """What the agents of a task reported; 0 if they reported nothing."""
+    """What the agents of a task reported since its last end; 0 if they reported nothing."""
     try:
-        usage: dict[str, object] = load.read_manifest(load.wherever(home.packet(task_id))).get("usage") or {}
+        return load.fold(load.wherever(home.packet(task_id))).usage_since_retry.cost_usd or 0.0
     except HoldfastError:
         return 0.0
-    cost = usage.get("cost_usd")
-    return float(cost) if isinstance(cost, (int, float)) else 0.0
 
 
 def _iteration_of(home: Home, task_id: str) -> int:

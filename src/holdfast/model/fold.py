@@ -149,7 +149,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         task.paid_calls = task.grants = 0
         task.signatures = {}
     task.paid_before_run = task.paid_calls
-    task.spending.begin_run(task.turns)
+    task.spending.begin_retry(task.turns)
     task.active_s = task.asked_s = task.waited_s = 0.0
     task.run_started_at = None if event.is_queued else at
     task.answer = event.answer

@@ -396,6 +396,11 @@ class Task:
         return self.total_usage.minus(self.spending.usage_before_run)
 
     @property
+    def usage_since_retry(self) -> Usage:
+        """Usage since the last `retry`, for who counts each end of a task."""
+        return self.total_usage.minus(self.spending.usage_before_retry)
+
+    @property
     def run_turns(self) -> int:
         """Turns since the last `retry`."""
         return self.turns - self.spending.turns_before_run

@@ -25,6 +25,8 @@ class Spending:
         self.usage = Usage()
         #: Usage and turns before the last `retry`, or before a person resumed it at a budget.
         self.usage_before_run, self.turns_before_run = Usage(), 0
+        #: Usage before the last `retry`.
+        self.usage_before_retry = Usage()
         #: Usage of each session at the end of its last attempt, for programs that report usage per session.
         self.of_sessions: dict[str, Usage] = {}
         #: Ended attempts and takeovers whose cost was not reported, and their sessions.
@@ -35,3 +37,8 @@ class Spending:
     def begin_run(self, turns: int) -> None:
         """Budgets count from here."""
         self.usage_before_run, self.turns_before_run = self.usage, turns
+
+    def begin_retry(self, turns: int) -> None:
+        """An end was counted before this; the next one counts from here."""
+        self.usage_before_retry = self.usage
+        self.begin_run(turns)
