@@ -30,6 +30,8 @@ class Attempt(Execution):
         self.repair: ev.RepairPlanned | None = None
         #: What people answered since the attempt before.
         self.answered: tuple[Answer, ...] = ()
+        #: The message of the `retry` that began a run with it, empty without one; None for other attempts.
+        self.retried: str | None = None
         #: Whether the decision on its end has been journalled.
         self.is_decided = False
         self.triage: ev.FailureTriaged | None = None

@@ -153,6 +153,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.active_s = task.asked_s = task.waited_s = 0.0
     task.run_started_at = None if event.is_queued else at
     task.answer = event.answer
+    task.new_retry = event.answer or ""
     if event.answer is None:
         _judge_again(task)
     task.requests.setdefault(event.request, None)
@@ -280,6 +281,7 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     # A runner killed before it journalled the event leaves a gap in the numbers; it counts as an attempt.
     task.attempt_count = attempt.ordinal = event.attempt - task.chore_count - task.takeover_count
     attempt.answered, task.new_answers = tuple(task.new_answers), []
+    attempt.retried, task.new_retry = task.new_retry, None
     if all(other.is_decided for other in task.current):
         task.current = []
     task.current = [other for other in task.current if other.stage != event.stage] + [attempt]

@@ -30,7 +30,7 @@ def plain(line: str) -> str:
 
 def separators(execution: Execution, *, has_stages: bool) -> list[str]:
     """The separator lines before the output of an attempt or chore: how the attempt before it failed, why
-    its work was refused, or what people were asked and answered since, and what it is."""
+    its work was refused, what people were asked and answered since, whether they retried it, what it is."""
     if not isinstance(execution, Attempt):
         return [f"--- holdfast step ({execution.stage}, {execution.kind}) ---"]
     stage = f"{execution.stage}, " if has_stages else ""
@@ -44,6 +44,10 @@ def separators(execution: Execution, *, has_stages: bool) -> list[str]:
         lines.append(f"--- attempt {number} ended: {why} ---")
     if execution.repair is not None and not lines:
         lines.append(_refusal(execution.repair, has_stages=has_stages))
+    if execution.retried is not None:
+        lines.append(
+            f"--- retry: {_one_line(execution.retried)} ---" if execution.retried else "--- retry ---"
+        )
     return [*lines, f"--- attempt {execution.ordinal} ({stage}{execution.mode}) ---"]
 
 

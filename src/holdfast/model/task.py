@@ -141,6 +141,8 @@ class Task:
         self.answers: list[Answer] = []
         #: Those that no attempt has got yet.
         self.new_answers: list[Answer] = []
+        #: The message of a `retry` whose first attempt has not been opened; empty without one.
+        self.new_retry: str | None = None
         #: The requests that were applied or refused, by id.
         self.requests: dict[str, ev.RequestApplied | ev.RequestRefused | None] = {}
         #: The last takeover of a session by a person.

@@ -7,7 +7,15 @@ import os
 import sys
 
 from holdfast import __version__, clock, files, idle_recorder, recorder
-from holdfast.errors import DiskFull, ForgedJournal, HoldfastError, NotFound, StorageError, print_error
+from holdfast.errors import (
+    DiskFull,
+    ForgedJournal,
+    HoldfastError,
+    LockHeld,
+    NotFound,
+    StorageError,
+    print_error,
+)
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.packet import inbox, sealed
@@ -274,6 +282,8 @@ def main(argv: list[str]) -> int:
             park(Packet(os.path.abspath(argv[0])), argv[2], _started())
         else:
             run(argv[0])
+    except LockHeld as error:
+        return error.exit_status  # nothing to report: two commands may start a runner at the same time
     except HoldfastError as error:
         print_error(error)
         return error.exit_status

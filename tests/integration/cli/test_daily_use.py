@@ -95,6 +95,8 @@ def test_a_packet_whose_acceptance_commands_passed_is_accepted() -> None:
     (row,) = json.loads(holdfast("report", "--json").stdout)["ended"]
     assert row["accepted"] == "accepted"
     assert "accepted" in holdfast("report").stdout
+    (accepted,) = rows(holdfast("show", "it").stdout, "accept")
+    assert accepted == "1 command, passed (outputs/scripted_verify.artifact.md)"
 
 
 # ── the numbers of attempts ──

@@ -23,8 +23,17 @@ def test_a_failed_task_runs_again_with_the_environment_of_now() -> None:
     manifest = task.wait_for("completed")
     assert manifest["run"] == 2
     ended = "--- attempt 1 ended: failed: exit status 1 ---"
-    assert task.log().splitlines() == ["value one", ended, "--- attempt 2 (again) ---", "value two"]
+    marks = [ended, "--- retry ---", "--- attempt 2 (again) ---"]
+    assert task.log().splitlines() == ["value one", *marks, "value two"]
     assert os.path.exists(task.path("runs", "1", "_task.done"))
+
+
+def test_the_message_of_a_retry_is_in_the_log() -> None:
+    task = Task.shell("echo said; exit 1")
+    task.wait_for("failed")
+    assert task.ask("retry", "-m", "Now with\nfeeling.").returncode == 0
+    task.wait_for("failed")
+    assert "--- retry: Now with feeling. ---" in task.log().splitlines()
 
 
 def test_a_deadline_can_be_changed() -> None:

@@ -16,6 +16,7 @@ from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.next_action import Suggestion
 from holdfast.model.status import ENDS, Status
+from holdfast.model.usage import Usage
 from holdfast.packet import load, runner_gone, takeover
 from holdfast.store import atomic, lock_owner
 from holdfast.store import lock as locks
@@ -230,6 +231,11 @@ class Detail:
             Budget(name="retries", used=task.total_retries, limit=limits.max_retries),
             Budget(name="active_s", used=round(_active_s(task), 3), limit=task.deadline_s),
         )
+
+    @property
+    def counts_again(self) -> bool:
+        """Whether its budgets of money and tokens are counted from a resume or a retry."""
+        return self.task is not None and self.task.spending.usage_before_run != Usage()
 
     # ── where it is ──
 

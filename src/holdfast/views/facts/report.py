@@ -87,8 +87,9 @@ def _needs(
         elif row["status"] == UNREADABLE:
             found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", _DOCTOR))
         elif row["status"] == Status.WAITING:
-            until = row["wake_at"]
-            found.append(_need(row["task_id"], "limit", row["status_reason"] or "", None, until=until))
+            now_step = Suggestion(command=f"holdfast resume {row['task_id']}", does="try now")
+            text, until = row["status_reason"] or "", row["wake_at"]
+            found.append(_need(row["task_id"], "limit", text, now_step, until=until))
     to_look_at = {row["task_id"] for row in rows if needs_look(row)}
     for row in ended:
         if row["task_id"] not in to_look_at:

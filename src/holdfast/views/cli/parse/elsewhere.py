@@ -127,6 +127,8 @@ STATES = {
     "cancelled": "killed",
     "canceled": "killed",
     "pending": "queued",
+    "held": "queued",
+    "poison": "queued",
     "active": "running",
     "working": "running",
     "paused": "interrupted",

@@ -132,7 +132,7 @@ def _need_line(row: dict[str, Any]) -> str:
     until = f" until {amounts.hour(row['until'])}" if row["until"] else ""
     text = f"{until}: {row['text']}" if row["text"] else until
     # Some texts name what it is, or the command.
-    kind = "" if row["kind"] in row["text"].partition(":")[0] else row["kind"]
+    kind = "" if row["kind"] in row["text"].partition(":")[0].split() else row["kind"]
     what = f"{kind}{text}" if kind else text.removeprefix(": ")
     command = f" → {row['next']} ({row['does']})" if row["next"] and f"'{row['next']}'" not in text else ""
     return f"{row['task_id'] or 'the queue'}  {what}{command}"

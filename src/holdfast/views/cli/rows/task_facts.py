@@ -6,8 +6,9 @@ import os
 
 from holdfast import clock
 from holdfast.errors import CorruptFile
-from holdfast.model import amendment, concerns, next_action
+from holdfast.model import acceptance, amendment, concerns, next_action
 from holdfast.model.outcome import DENIED
+from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.views import disk_full
@@ -46,7 +47,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *named_rows("parent", [manifest["parent"]] if manifest.get("parent") else []),
         *_stages(task, now),
         *named_rows("items", [item.text for item in task.items]),
-        *_acceptance(manifest),
+        *_acceptance(task),
         *_repairs(manifest),
         *_pull_request(manifest),
         *_applied(manifest),
@@ -203,16 +204,23 @@ def _concluded(stage: dict[str, Any]) -> str:
     return denied + (f": {concluded}" if concluded else "")
 
 
-def _acceptance(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the acceptance commands of a single stage concluded; among several, each stage shows its gate."""
-    if not manifest.get("accept") or len(manifest["stages"]) != 1:
+def _acceptance(task: Detail) -> list[tuple[str, str]]:
+    """What the acceptance commands concluded, in the last stage whose gate ran them, and where to read it."""
+    manifest = task.manifest
+    if not manifest.get("accept"):
         return []
-    stage: dict[str, Any] = manifest["stages"][0]
+    stages: list[dict[str, Any]] = manifest["stages"]
+    if len(stages) > 1:
+        names = acceptance.accepting(task.task.spec.stages) if task.task is not None else ()
+        stages = [stage for stage in stages if stage["name"] in names and stage.get("gate")]
+    count = amounts.plural(manifest["accept"], "command")
+    if not stages or not stages[-1].get("gate"):
+        return [("accept", f"{count}, not run yet")]
+    stage = stages[-1]
     repaired = f" {after}" if (after := describe.repairs(manifest)) else ""
-    file = f"outputs/{stage['name']}.artifact.md"
     before = ", but also before the work" if stage.get("passed_before") else ""
-    result = f"{stage['gate']}{repaired}{before} ({file})" if stage.get("gate") else "not run yet"
-    return [("accept", f"{amounts.plural(manifest['accept'], 'command')}, {result}")]
+    file = f"outputs/{stage['name']}.artifact.md"
+    return [("accept", f"{count}, {stage['gate']}{repaired}{before} ({file})")]
 
 
 def _repairs(manifest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -246,7 +254,7 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     if retries and run > 1:
         tries += " in the last one"
     if 0 < in_a_row < retries:
-        tries += f", {in_a_row} in a row"
+        tries += f", {in_a_row} without progress"
     rows = [("attempts", f"{manifest['attempt']}{plus}{runs}, {tries}")]
     if len(found) > _ATTEMPTS:
         rows.append(("", f"… {len(found) - _ATTEMPTS} earlier"))
@@ -291,8 +299,17 @@ def _times(task: Detail, now: float) -> list[tuple[str, str]]:
             )
         )
     if manifest.get("deadline_at") and not ended:
-        rows.append(("deadline", amounts.second(manifest["deadline_at"])))
+        rows.append(("deadline", _deadline(task)))
     return rows
+
+
+def _deadline(task: Detail) -> str:
+    """When it is reached. While a task does not work, no time counts: then how much of it is left."""
+    left = next((each for each in task.budgets if each.name == "active_s" and each.limit is not None), None)
+    if left is None or task.manifest["status"] not in (Status.QUEUED, Status.WAITING, Status.INTERRUPTED):
+        return amounts.second(task.manifest["deadline_at"])
+    rest_s = max(0.0, (left.limit or 0.0) - (left.used or 0.0))
+    return f"after {clock.duration_text(rest_s)} more of active time"
 
 
 def _ago(at: str, now: float) -> str:
@@ -306,6 +323,7 @@ def _budget(task: Detail) -> list[tuple[str, str]]:
     used: dict[str, Any] = task.manifest.get("usage") or {}
     if all(used.get(name) is None for name in ("cost_usd", "input_tokens", "output_tokens")):
         return []  # nothing was used, as far as is known: the journal need not be read
+    since = ", since it was resumed or retried" if task.counts_again else ""
     for each in task.budgets:
         if each.limit is None or each.name not in ("cost_usd", "tokens"):
             continue
@@ -317,7 +335,7 @@ def _budget(task: Detail) -> list[tuple[str, str]]:
         if each.is_at_least:
             spent = f"at least {spent}" if each.used else "unknown"
         is_over = each.used is not None and each.used > each.limit
-        lines.append(f"{spent} of {limit}" + (", exceeded" if is_over else ""))
+        lines.append(f"{spent} of {limit}" + (", exceeded" if is_over else "") + since)
     return named_rows("budget", lines)
 
 
