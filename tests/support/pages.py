@@ -84,6 +84,8 @@ def check(argv: list[str], command: str, expected: list[str], *, home: str) -> i
     done = subprocess.run(
         argv,
         cwd=workspace(),
+        # pytest sets it where the tests run in its own process.
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
