@@ -88,6 +88,14 @@ def test_a_planted_git_directory_makes_nothing_writable(
     assert os.listdir(user.bin) == []
 
 
+def test_a_repository_that_git_cannot_read_stays_read_only(home: str, user: User, repo: Repo) -> None:
+    """Its submodules cannot be listed then; it still has hooks, which the user's git runs."""
+    repo.write(".gitmodules", "")
+    repo.write(".git/index", "broken")
+    ended(Task.shell("touch .git/hooks/post-commit", "--sandbox", project=repo.path, env=user.env))
+    assert not os.path.lexists(os.path.join(repo.path, ".git/hooks/post-commit"))
+
+
 def test_a_planted_git_file_shows_nothing_that_is_hidden(home: str, user: User, repo: Repo) -> None:
     store = user.make(".ssh/store")
     for name in ("objects", "refs"):
@@ -98,6 +106,26 @@ def test_a_planted_git_file_shows_nothing_that_is_hidden(home: str, user: User, 
     ended(Task.shell(f"echo 'gitdir: {store}' > .git", "--sandbox", project=project, env=user.env))
     task = ended(Task.shell(f"cat {store}/HEAD; exit 0", "--sandbox", project=project, env=user.env))
     assert SECRET not in task.log()
+
+
+def test_a_link_in_the_place_of_the_project_makes_nothing_writable(home: str, user: User, repo: Repo) -> None:
+    """Also if the agent has broken its private git data and is killed, as one that hangs: nothing has cleaned
+    them then, and the worktree seems to have no repository."""
+    script = f"""
+        if [ ! -e /tmp/planted ]; then
+            touch /tmp/planted; cd "$(git rev-parse --show-toplevel)"
+            alternates=$(git rev-parse --git-common-dir)/objects/info/alternates
+            mv sub other && ln -s {user.bin} sub; rm $alternates; mkdir -p $alternates/x
+            echo ready; sleep 600
+        fi
+        touch {user.bin}/owned && echo ESCAPED; exit 0"""
+    project = os.path.join(repo.path, "sub")
+    task = Task.shell(script, "--sandbox", "--worktree", *RETRY, project=project, env=user.env)
+    task.wait_for_log("ready")
+    os.kill(task.agent_pid(), signal.SIGKILL)
+    ended(task)
+    assert len(task.attempts()) == 3  # with the preparation
+    assert os.listdir(user.bin) == [], task.log()
 
 
 # ── config homes ──
@@ -126,6 +154,44 @@ def test_links_in_a_private_config_home_open_nothing(home: str, user: User) -> N
     assert os.listdir(user.bin) == []
     assert SECRET not in task.log()
     assert os.path.realpath(f"{user.path}/.codex/auth.json") in task.log()
+
+
+# ── where something is mounted ──
+
+
+def test_a_link_where_something_is_mounted_makes_nothing_outside(home: str, user: User) -> None:
+    """The /tmp of a task survives its attempts. bwrap makes what is missing on the way to a mount, while the
+    whole file system is below /oldroot."""
+    root = os.path.dirname(home)
+    script = f"""
+        if [ ! -e /tmp/planted ]; then
+            touch /tmp/planted; mv {root} /tmp/away && ln -s /oldroot{user.bin} {root}
+            kill -SEGV $$
+        fi
+        echo SECOND; exit 0"""
+    task = ended(Task.shell(script, "--sandbox", *RETRY, env=user.env))
+    assert os.path.lexists(task.path("sandbox", "tmp", "away"))
+    assert os.listdir(user.bin) == []
+    assert "SECOND" in task.log()
+
+
+@pytest.mark.parametrize("name", ["auth.json", "prompts"])
+def test_a_link_in_a_folder_that_replaces_another_makes_nothing_outside(
+    home: str, user: User, name: str
+) -> None:
+    """The user has made the file or folder since the first attempt."""
+    user.write(".tool/auth.json", "{}")
+    user.write(".tool/prompts/one", "text")
+    private = user.make("private")
+    os.symlink(f"/oldroot{user.bin}/created", os.path.join(private, name))
+    builder = SandboxBuilder(env=user.env)
+    builder.put(private, f"{user.path}/.tool")
+    builder.read(f"{user.path}/.tool/{name}")
+    box = builder.sandbox(bwrap=machine.path(), cwd="/", network=True)
+    shown = ["ls", f"{user.path}/.tool/{name}"]
+    done = subprocess.run(command_line(box, shown), capture_output=True, timeout=30, check=False)
+    assert os.listdir(user.bin) == []
+    assert done.returncode == 0, done.stderr
 
 
 # ── objects and branches of the user's repository ──

@@ -22,6 +22,7 @@ from holdfast.sandbox.mounts import (
     Sandbox,
     ordered,
 )
+from holdfast.store import atomic
 from holdfast.store.no_links import plain_path
 
 TYPE_CHECKING = False
@@ -63,10 +64,12 @@ class SandboxBuilder:
     ) -> Sandbox:
         """The sandbox that was described. `after` is a command that is run outside when it has ended."""
         self._keep_own_program()
+        mounts = (*self.mounts, *self._enclosures())
+        _remove_links_to(mounts)
         return Sandbox(
             bwrap=bwrap,
             python=sys.executable,
-            mounts=(*self.mounts, *self._enclosures()),
+            mounts=mounts,
             cwd=os.path.realpath(cwd),
             network=network,
             hosts=hosts,
@@ -269,6 +272,27 @@ class SandboxBuilder:
         for path in hidden.TEMPORARY:
             if os.path.isdir(path) and not os.path.islink(path):
                 self.mounts.append(Mount(kind=PRIVATE, path=path))
+
+
+def _remove_links_to(mounts: tuple[Mount, ...]) -> None:
+    """Remove links on the way to mounts in a folder that is in the place of another. Raises StorageError.
+
+    An agent wrote in that folder before. bwrap follows links, and makes the file or folder that is missing
+    behind them, also outside: at that time, the whole file system is below /oldroot.
+    """
+    by_path = {mount.path: mount for mount in ordered(mounts)}
+    for path in by_path:
+        around = next((each for each in _upwards(os.path.dirname(path)) if each in by_path), "")
+        if not around or by_path[around].kind != REPLACE:
+            continue
+        place = by_path[around].source
+        for name in path[len(around) + 1 :].split("/"):
+            place = os.path.join(place, name)
+            if os.path.islink(place):
+                try:
+                    os.unlink(place)
+                except OSError as error:
+                    atomic.storage_failed(error, f"cannot remove the link {place}")
 
 
 def _upwards(path: str) -> list[str]:

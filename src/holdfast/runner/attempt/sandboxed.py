@@ -100,7 +100,8 @@ def _workspace(ledger: Ledger, builder: SandboxBuilder, opened: ev.AttemptOpened
     if _only_reads(ledger, opened):
         builder.read_workspace(directory, _in_worktree(own, spec) if is_own else start.repository)
     elif is_own:
-        builder.workspace(directory, _in_worktree(own, spec), store=own.sandbox_git)
+        # Its root, and not the project in it: that may be a link by now.
+        builder.workspace(task_worktree.path_of(own), _in_worktree(own, spec), store=own.sandbox_git)
     else:
         builder.workspace(directory, start.repository, store=None, submodules=start.submodules)
     if patterns:
