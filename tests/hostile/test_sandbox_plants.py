@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -154,6 +155,57 @@ def test_links_in_a_private_config_home_open_nothing(home: str, user: User) -> N
     assert os.listdir(user.bin) == []
     assert SECRET not in task.log()
     assert os.path.realpath(f"{user.path}/.codex/auth.json") in task.log()
+
+
+LOGINS = {
+    "pi": (".pi/agent", {"type": "api_key", "key": "sk-1"}, {"type": "api_key", "key": "!touch owned"}),
+    "opencode": (".local/share/opencode", {"type": "api", "key": "sk-1"}, {"type": "wellknown", "key": "A"}),
+}
+
+
+@pytest.mark.parametrize("agent", LOGINS)
+@pytest.mark.parametrize("is_renewed", [False, True])
+def test_a_login_in_which_a_command_can_be_named_is_only_read(
+    home: str, user: User, agent: str, is_renewed: bool
+) -> None:
+    """These programs run it, also outside. Only a login that expires must be written."""
+    folder, login, planted = LOGINS[agent]
+    if is_renewed:
+        login, planted = {"type": "oauth", "access": "old"}, {"type": "oauth", "access": "new"}
+    path = user.write(f"{folder}/auth.json", json.dumps({"one": login}))
+    programs = os.path.join(os.path.dirname(home), "work", "bin")
+    os.makedirs(programs)
+    program = os.path.join(programs, agent)
+    with open(program, "w", encoding="utf-8") as file:
+        text = json.dumps({"one": planted})
+        file.write(f"#!/bin/sh\ncat {path} >&2; echo '{text}' > {path}; exit 1\n")
+    os.chmod(program, stat.S_IRWXU)
+    env = {**user.env, "PATH": f"{programs}:{os.environ['PATH']}"}
+    task = ended(
+        Task.start("--agent", agent, "--sandbox", "--max-retries", "0", "--permissions", "full", "x", env=env)
+    )
+    assert json.dumps({"one": login}) in task.log()
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file)["one"] == (planted if is_renewed else login)
+
+
+# ── what is hidden or read-only in the workspace ──
+
+
+@pytest.mark.parametrize("kept", ["home", "git"])
+def test_a_folder_around_what_is_kept_cannot_be_exchanged(home: str, user: User, kept: str) -> None:
+    """The user has the home of holdfast, or the git directory, in a folder of the project."""
+    project = user.make("project")
+    path = user.make("project/state/inner")
+    if kept == "git":
+        subprocess.run(["git", "init", "-q", "--separate-git-dir", path, project], check=True)
+    env = {**user.env, **({"HOLDFAST_HOME": path} if kept == "home" else {})}
+    script = "mv state old; mkdir -p state/inner; touch state/forged state/inner/forged; exit 0"
+    done = holdfast("run", "--sandbox", "--", "sh", "-c", script, env=env, cwd=project)
+    holdfast("down", "--now", env=env)
+    assert done.returncode == 0, done.stderr
+    assert not os.path.lexists(f"{project}/old")
+    assert not os.path.lexists(os.path.join(path, "forged"))
 
 
 # ── where something is mounted ──
@@ -376,7 +428,7 @@ def test_a_forbidden_path_stays_hidden_after_a_rename(home: str, user: User) -> 
         builder = SandboxBuilder(env=user.env)
         builder.workspace(project.path, start.repository, store=None)
         found = forbidden_in(project.path, patterns, known=start.forbidden, has_git=start.has_git)
-        builder.hide(*found)
+        builder.forbid(*found)
         box = builder.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
         command = command_line(box, ["sh", "-c", script])
         said.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout)
