@@ -190,3 +190,27 @@ def test_a_proposed_command_does_not_see_forbidden_paths(
         security={"redaction_patterns": [], "forbidden_paths": [".env"]},
     )
     assert SECRET not in printed
+
+
+def test_a_link_in_the_place_of_the_project_opens_nothing(home: str) -> None:
+    """In a worktree, the project may be a folder below the root, which the agent can replace by a link."""
+    need_sandbox()
+    outer = Repo(os.path.join(workspace(), "project"))
+    project = Repo(os.path.join(outer.path, "sub"), with_git=False)
+    project.write("README.md")
+    outer.commit()
+    programs = os.path.join(os.path.dirname(home), "user", "bin")
+    os.makedirs(programs)
+    plant = f"cd .. && mv sub /tmp/other && ln -s {programs} sub"
+    work = played("impl", before=Scenario().tool("Bash", command=plant))
+    packet = Written(
+        {"scripted_brief": brief("touch evil; pwd"), IMPL: work},
+        project=project,
+        acceptance={"commands": [], "criteria": [], "clean_room": False},
+        scope={"allow": ["."], "deny": []},
+        sandbox="on",
+        workspace="worktree",
+    )
+    task = packet.start()
+    task.wait_for("completed", "failed", within_s=40)
+    assert os.listdir(programs) == []

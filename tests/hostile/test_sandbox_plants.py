@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -88,6 +89,14 @@ def test_a_planted_git_directory_makes_nothing_writable(
     assert os.listdir(user.bin) == []
 
 
+def test_a_repository_that_git_cannot_read_stays_read_only(home: str, user: User, repo: Repo) -> None:
+    """Its submodules cannot be listed then; it still has hooks, which the user's git runs."""
+    repo.write(".gitmodules", "")
+    repo.write(".git/index", "broken")
+    ended(Task.shell("touch .git/hooks/post-commit", "--sandbox", project=repo.path, env=user.env))
+    assert not os.path.lexists(os.path.join(repo.path, ".git/hooks/post-commit"))
+
+
 def test_a_planted_git_file_shows_nothing_that_is_hidden(home: str, user: User, repo: Repo) -> None:
     store = user.make(".ssh/store")
     for name in ("objects", "refs"):
@@ -98,6 +107,26 @@ def test_a_planted_git_file_shows_nothing_that_is_hidden(home: str, user: User, 
     ended(Task.shell(f"echo 'gitdir: {store}' > .git", "--sandbox", project=project, env=user.env))
     task = ended(Task.shell(f"cat {store}/HEAD; exit 0", "--sandbox", project=project, env=user.env))
     assert SECRET not in task.log()
+
+
+def test_a_link_in_the_place_of_the_project_makes_nothing_writable(home: str, user: User, repo: Repo) -> None:
+    """Also if the agent has broken its private git data and is killed, as one that hangs: nothing has cleaned
+    them then, and the worktree seems to have no repository."""
+    script = f"""
+        if [ ! -e /tmp/planted ]; then
+            touch /tmp/planted; cd "$(git rev-parse --show-toplevel)"
+            alternates=$(git rev-parse --git-common-dir)/objects/info/alternates
+            mv sub other && ln -s {user.bin} sub; rm $alternates; mkdir -p $alternates/x
+            echo ready; sleep 600
+        fi
+        touch {user.bin}/owned && echo ESCAPED; exit 0"""
+    project = os.path.join(repo.path, "sub")
+    task = Task.shell(script, "--sandbox", "--worktree", *RETRY, project=project, env=user.env)
+    task.wait_for_log("ready")
+    os.kill(task.agent_pid(), signal.SIGKILL)
+    ended(task)
+    assert len(task.attempts()) == 3  # with the preparation
+    assert os.listdir(user.bin) == [], task.log()
 
 
 # ── config homes ──
@@ -126,6 +155,95 @@ def test_links_in_a_private_config_home_open_nothing(home: str, user: User) -> N
     assert os.listdir(user.bin) == []
     assert SECRET not in task.log()
     assert os.path.realpath(f"{user.path}/.codex/auth.json") in task.log()
+
+
+LOGINS = {
+    "pi": (".pi/agent", {"type": "api_key", "key": "sk-1"}, {"type": "api_key", "key": "!touch owned"}),
+    "opencode": (".local/share/opencode", {"type": "api", "key": "sk-1"}, {"type": "wellknown", "key": "A"}),
+}
+
+
+@pytest.mark.parametrize("agent", LOGINS)
+@pytest.mark.parametrize("is_renewed", [False, True])
+def test_a_login_in_which_a_command_can_be_named_is_only_read(
+    home: str, user: User, agent: str, is_renewed: bool
+) -> None:
+    """These programs run it, also outside. Only a login that expires must be written."""
+    folder, login, planted = LOGINS[agent]
+    if is_renewed:
+        login, planted = {"type": "oauth", "access": "old"}, {"type": "oauth", "access": "new"}
+    path = user.write(f"{folder}/auth.json", json.dumps({"one": login}))
+    programs = os.path.join(os.path.dirname(home), "work", "bin")
+    os.makedirs(programs)
+    program = os.path.join(programs, agent)
+    with open(program, "w", encoding="utf-8") as file:
+        text = json.dumps({"one": planted})
+        file.write(f"#!/bin/sh\ncat {path} >&2; echo '{text}' > {path}; exit 1\n")
+    os.chmod(program, stat.S_IRWXU)
+    env = {**user.env, "PATH": f"{programs}:{os.environ['PATH']}"}
+    task = ended(
+        Task.start("--agent", agent, "--sandbox", "--max-retries", "0", "--permissions", "full", "x", env=env)
+    )
+    assert json.dumps({"one": login}) in task.log()
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file)["one"] == (planted if is_renewed else login)
+
+
+# ── what is hidden or read-only in the workspace ──
+
+
+@pytest.mark.parametrize("kept", ["home", "git"])
+def test_a_folder_around_what_is_kept_cannot_be_exchanged(home: str, user: User, kept: str) -> None:
+    """The user has the home of holdfast, or the git directory, in a folder of the project."""
+    project = user.make("project")
+    path = user.make("project/state/inner")
+    if kept == "git":
+        subprocess.run(["git", "init", "-q", "--separate-git-dir", path, project], check=True)
+    env = {**user.env, **({"HOLDFAST_HOME": path} if kept == "home" else {})}
+    script = "mv state old; mkdir -p state/inner; touch state/forged state/inner/forged; exit 0"
+    done = holdfast("run", "--sandbox", "--", "sh", "-c", script, env=env, cwd=project)
+    holdfast("down", "--now", env=env)
+    assert done.returncode == 0, done.stderr
+    assert not os.path.lexists(f"{project}/old")
+    assert not os.path.lexists(os.path.join(path, "forged"))
+
+
+# ── where something is mounted ──
+
+
+def test_a_link_where_something_is_mounted_makes_nothing_outside(home: str, user: User) -> None:
+    """The /tmp of a task survives its attempts. bwrap makes what is missing on the way to a mount, while the
+    whole file system is below /oldroot."""
+    root = os.path.dirname(home)
+    script = f"""
+        if [ ! -e /tmp/planted ]; then
+            touch /tmp/planted; mv {root} /tmp/away && ln -s /oldroot{user.bin} {root}
+            kill -SEGV $$
+        fi
+        echo SECOND; exit 0"""
+    task = ended(Task.shell(script, "--sandbox", *RETRY, env=user.env))
+    assert os.path.lexists(task.path("sandbox", "tmp", "away"))
+    assert os.listdir(user.bin) == []
+    assert "SECOND" in task.log()
+
+
+@pytest.mark.parametrize("name", ["auth.json", "prompts"])
+def test_a_link_in_a_folder_that_replaces_another_makes_nothing_outside(
+    home: str, user: User, name: str
+) -> None:
+    """The user has made the file or folder since the first attempt."""
+    user.write(".tool/auth.json", "{}")
+    user.write(".tool/prompts/one", "text")
+    private = user.make("private")
+    os.symlink(f"/oldroot{user.bin}/created", os.path.join(private, name))
+    builder = SandboxBuilder(env=user.env)
+    builder.put(private, f"{user.path}/.tool")
+    builder.read(f"{user.path}/.tool/{name}")
+    box = builder.sandbox(bwrap=machine.path(), cwd="/", network=True)
+    shown = ["ls", f"{user.path}/.tool/{name}"]
+    done = subprocess.run(command_line(box, shown), capture_output=True, timeout=30, check=False)
+    assert os.listdir(user.bin) == []
+    assert done.returncode == 0, done.stderr
 
 
 # ── objects and branches of the user's repository ──
@@ -310,7 +428,7 @@ def test_a_forbidden_path_stays_hidden_after_a_rename(home: str, user: User) -> 
         builder = SandboxBuilder(env=user.env)
         builder.workspace(project.path, start.repository, store=None)
         found = forbidden_in(project.path, patterns, known=start.forbidden, has_git=start.has_git)
-        builder.hide(*found)
+        builder.forbid(*found)
         box = builder.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
         command = command_line(box, ["sh", "-c", script])
         said.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout)

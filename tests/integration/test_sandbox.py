@@ -221,7 +221,8 @@ def test_forbidden_paths_of_a_packet_are_empty(home: str) -> None:
     assert sorted(os.path.relpath(path, project.path) for path in found) == ["deep/down/.env", "secrets"]
     builder = SandboxBuilder(env={"HOME": os.path.dirname(home)})
     builder.workspace(project.path, git.find(project.path), store=None)
-    builder.hide(packet.home.path, *found)
+    builder.hide(packet.home.path)
+    builder.forbid(*found)
     box = builder.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
     look = "cat a.txt; ls secrets; cat deep/down/.env; echo new > secrets/x; ls " + home
     done = subprocess.run(

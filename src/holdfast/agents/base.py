@@ -39,6 +39,9 @@ class ConfigHome(Record):
     reads: tuple[str, ...] = ()
     #: Shown as they are, writable: a login is renewed in place.
     logins: tuple[str, ...] = ()
+    #: Logins (JSON) in which a command can be named, which the program then runs, also outside the sandbox:
+    #: writable only if one of them expires, and has to be renewed.
+    command_logins: tuple[str, ...] = ()
     #: Shown as they are, writable, if the task continues a session of the user.
     sessions: tuple[str, ...] = ()
     #: Copied once: settings that the program itself may change. A path with `~/` is copied to its last name.

@@ -71,7 +71,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         agent=stage_state.agent,
         attempt=attempt,
         report=report.decode("utf-8", "replace"),
-        directory=_directory(packet, task.spec),
+        directory=bases.directory_of(packet, task.spec.project_dir),
         survivors=contest.survivors(task) if roles.get(spec.role).compares else (),
         project_dir=task.spec.project_dir,
         script=task.script,
@@ -172,12 +172,6 @@ def _hidden_since(top: str, since: str) -> tuple[str, ...]:
     a time that no process can choose."""
     begun = clock.parse_iso(since)
     return tuple(path for path in unreadable(top) if os.lstat(path).st_ctime >= begun)
-
-
-def _directory(packet: Packet, spec: TaskSpec) -> str:
-    """The directory of the task, also for a stage that was not prepared because it does not write."""
-    base = bases.read(packet)
-    return base.place.directory if base is not None else spec.project_dir
 
 
 def _unchanged_workspace(packet: Packet, spec: TaskSpec) -> Workspace:

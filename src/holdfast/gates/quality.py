@@ -85,7 +85,6 @@ def case_of(packet: Packet, stage: str) -> QualityCase:
     task = load.fold(packet)
     if task.spec.quality is None or all(spec.name != stage for spec in task.spec.stages):
         raise NotFound(f"{packet.task_id} has no stage {stage} with checks of its repository")
-    base = bases.read(packet)
     data: dict[str, Any] = atomic.read_json(packet.env) or {}
     program_search.distrust(task.spec.project_dir)
     return QualityCase(
@@ -93,7 +92,7 @@ def case_of(packet: Packet, stage: str) -> QualityCase:
         task=task,
         stage=stage,
         quality=task.spec.quality,
-        directory=base.place.directory if base is not None else task.spec.project_dir,
+        directory=bases.directory_of(packet, task.spec.project_dir),
         run=task.run,
         redact=Redactor({**data.get("env", {})}, task.spec.env, ()),
     )

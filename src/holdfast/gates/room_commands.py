@@ -81,7 +81,7 @@ def in_sandbox(
     builder, project = _builder(home), locate(setting.cwd)
     builder.workspace(project.directory, project.repository, store=None)
     if forbidden:
-        builder.hide(*forbidden_in(project.directory, forbidden))
+        builder.forbid(*forbidden_in(project.directory, forbidden))
     return _boxed(builder, spec, cwd=project.directory, env=setting.env)
 
 

@@ -22,6 +22,7 @@ from holdfast.sandbox.mounts import (
     Sandbox,
     ordered,
 )
+from holdfast.store import atomic
 from holdfast.store.no_links import plain_path
 
 TYPE_CHECKING = False
@@ -46,6 +47,8 @@ class SandboxBuilder:
         self.mounts: list[Mount] = []
         #: As they were named, and where they really are.
         self._hidden: set[str] = set()
+        #: What the command may not rename, nor put something else in its place.
+        self._kept: set[str] = set()
         #: Folders of the user that contain hidden names.
         self._with_hidden: set[str] = set()
         #: The private git data of a worktree.
@@ -63,10 +66,13 @@ class SandboxBuilder:
     ) -> Sandbox:
         """The sandbox that was described. `after` is a command that is run outside when it has ended."""
         self._keep_own_program()
+        self._pin_kept()
+        mounts = (*self.mounts, *self._enclosures())
+        _remove_links_to(mounts)
         return Sandbox(
             bwrap=bwrap,
             python=sys.executable,
-            mounts=(*self.mounts, *self._enclosures()),
+            mounts=mounts,
             cwd=os.path.realpath(cwd),
             network=network,
             hosts=hosts,
@@ -85,7 +91,12 @@ class SandboxBuilder:
         self._show(READ, paths)
 
     def hide(self, *paths: str) -> None:
-        """These are empty and cannot be written, as far as they exist."""
+        """These are empty and cannot be written, as far as they exist, nor replaced by others."""
+        self._kept.update(map(os.path.realpath, paths))
+        self.forbid(*paths)
+
+    def forbid(self, *paths: str) -> None:
+        """These are empty and cannot be written, as far as they exist. A folder around may be renamed."""
         for path in paths:
             real = os.path.realpath(path)
             self._hidden |= {os.path.abspath(path), real}
@@ -143,6 +154,7 @@ class SandboxBuilder:
             self.write(directory)
             return
         link = os.path.join(repository.top, ".git")
+        self._kept |= {repository.git_dir, repository.common_dir}
         self.read(repository.common_dir)
         if store is None:
             if os.path.realpath(directory) != repository.top:
@@ -175,6 +187,15 @@ class SandboxBuilder:
                 continue
             self._pin(max(around, key=len), os.path.dirname(path))
             self.read(path)
+
+    def _pin_kept(self) -> None:
+        """A mount moves with the folder around it, which the command could rename, and make another one with
+        a home of holdfast, or a git directory, of its own: these are believed outside."""
+        writable = [mount.path for mount in self.mounts if mount.kind == WRITE]
+        for path in sorted(self._kept):
+            around = [top for top in writable if path.startswith(top + "/")]
+            if around and os.path.exists(path):
+                self._pin(max(around, key=len), os.path.dirname(path))
 
     def _pin(self, directory: str, path: str) -> None:
         """As mounts, none of the folders from one to another can be renamed, and another put in its place."""
@@ -269,6 +290,27 @@ class SandboxBuilder:
         for path in hidden.TEMPORARY:
             if os.path.isdir(path) and not os.path.islink(path):
                 self.mounts.append(Mount(kind=PRIVATE, path=path))
+
+
+def _remove_links_to(mounts: tuple[Mount, ...]) -> None:
+    """Remove links on the way to mounts in a folder that is in the place of another. Raises StorageError.
+
+    An agent wrote in that folder before. bwrap follows links, and makes the file or folder that is missing
+    behind them, also outside: at that time, the whole file system is below /oldroot.
+    """
+    by_path = {mount.path: mount for mount in ordered(mounts)}
+    for path in by_path:
+        around = next((each for each in _upwards(os.path.dirname(path)) if each in by_path), "")
+        if not around or by_path[around].kind != REPLACE:
+            continue
+        place = by_path[around].source
+        for name in path[len(around) + 1 :].split("/"):
+            place = os.path.join(place, name)
+            if os.path.islink(place):
+                try:
+                    os.unlink(place)
+                except OSError as error:
+                    atomic.storage_failed(error, f"cannot remove the link {place}")
 
 
 def _upwards(path: str) -> list[str]:

@@ -122,6 +122,16 @@ def _fits_journal(task: Task, base: Base) -> bool:
     return has_repository and (first.base_tree, first.commit) == (base.base_tree, base.commit)
 
 
+def directory_of(packet: Packet, project_dir: str) -> str:
+    """Where the agent worked, and commands judge it. Raises NotPossible if a link is in its place: what a
+    command may write, in a sandbox too, would be behind it."""
+    base = read(packet)
+    if base is None:
+        return project_dir
+    task_worktree.refuse_linked_project(base.place.directory)
+    return base.place.directory
+
+
 def require(packet: Packet) -> Base:
     """As `read`, but raises NotPossible before the first stage."""
     base = read(packet)

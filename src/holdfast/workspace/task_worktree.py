@@ -138,6 +138,15 @@ def refuse_linked(tree: Worktree) -> None:
         )
 
 
+def refuse_linked_project(directory: str) -> None:
+    """Raises NotPossible if a link is in the place of the project below the root of a worktree."""
+    if os.path.realpath(directory) != directory:
+        raise NotPossible(
+            f"{directory} is a symbolic link, or behind one: it is not the project",
+            hint="an agent may have made it, or it is in the commit; remove the link",
+        )
+
+
 def main_of(tree: Worktree) -> git.Repository:
     """The user's working tree. Raises NotPossible if it is no longer one of the repository."""
     repository = git.at(tree.main)

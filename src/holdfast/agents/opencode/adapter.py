@@ -108,7 +108,8 @@ class Opencode:
             ConfigHome(
                 paths=("$XDG_DATA_HOME/opencode", "~/.local/share/opencode"),
                 reads=("bin",),
-                logins=("auth.json", "mcp-auth.json"),
+                logins=("mcp-auth.json",),
+                command_logins=("auth.json",),  # "wellknown": settings from an address, and variables
                 sessions=("storage",),
             ),
             ConfigHome(paths=("$XDG_STATE_HOME/opencode", "~/.local/state/opencode")),

@@ -94,7 +94,7 @@ class Pi:
             ConfigHome(
                 paths=("$PI_CODING_AGENT_DIR", "~/.pi/agent"),
                 reads=("bin", "extensions", "prompts", "skills", "themes", "tools"),
-                logins=("auth.json",),
+                command_logins=("auth.json",),  # "key": "!command"
                 sessions=("sessions",),
                 copies=("settings.json", "models.json", "AGENTS.md", "SYSTEM.md"),
             ),

@@ -49,18 +49,15 @@ def start_of(packet: Packet, directory: str, patterns: tuple[str, ...]) -> Start
 
 
 def _look(directory: str, patterns: tuple[str, ...]) -> Start:
-    submodules: list[str] = []
     try:
         repository = git.find(directory)
-        if repository is not None:
-            submodules = _submodules(repository)
     except (OSError, HoldfastError):
         repository = None
     has_git = os.path.lexists(os.path.join(directory, ".git"))
     found = forbidden_in(directory, patterns, has_git=has_git) if patterns else []
     return Start(
         repository=repository,
-        submodules=tuple(submodules),
+        submodules=tuple(_submodules(repository)) if repository is not None else (),
         has_git=has_git,
         forbidden=tuple([stats.st_dev, stats.st_ino] for stats in map(os.stat, found)),
     )
@@ -72,7 +69,11 @@ def _submodules(repository: git.Repository, depth: int = 0) -> list[str]:
     if depth > _MAX_DEPTH or not any(map(os.path.lexists, signs)):
         return []
     found: list[str] = []
-    for name, _ in git.gitlinks(git.run(["ls-files", "-s", "-z"], of=repository)):
+    try:
+        listed = git.run(["ls-files", "-s", "-z"], of=repository)
+    except HoldfastError:
+        return []  # git cannot read it: it is protected, but what is in it is not known
+    for name, _ in git.gitlinks(listed):
         path = os.path.join(repository.top, name)
         found.append(path)
         inner = git.at(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import files, own_python
+from holdfast import files, own_python, quick_json
 from holdfast.agents import registry
 from holdfast.agents.base import ConfigHome, Launch
 from holdfast.errors import HoldfastError
@@ -100,11 +100,12 @@ def _workspace(ledger: Ledger, builder: SandboxBuilder, opened: ev.AttemptOpened
     if _only_reads(ledger, opened):
         builder.read_workspace(directory, _in_worktree(own, spec) if is_own else start.repository)
     elif is_own:
-        builder.workspace(directory, _in_worktree(own, spec), store=own.sandbox_git)
+        # Its root, and not the project in it: that may be a link by now.
+        builder.workspace(task_worktree.path_of(own), _in_worktree(own, spec), store=own.sandbox_git)
     else:
         builder.workspace(directory, start.repository, store=None, submodules=start.submodules)
     if patterns:
-        builder.hide(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
+        builder.forbid(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
 
 
 def _only_reads(ledger: Ledger, opened: ev.AttemptOpened) -> bool:
@@ -166,6 +167,8 @@ def _config_homes(
         builder.put(private, path)
         builder.read(*(os.path.join(path, name) for name in home.reads))
         builder.write(*(os.path.join(path, name) for name in home.logins))
+        for login in (os.path.join(path, name) for name in home.command_logins):
+            (builder.write if _expires(login) else builder.read)(login)
         if ledger.task.spec.session is not None:
             builder.write(*(os.path.join(path, name) for name in home.sessions))
         for name in home.copies:
@@ -173,6 +176,16 @@ def _config_homes(
         if home.variable:
             variables[home.variable] = path
     return variables
+
+
+def _expires(login: str) -> bool:
+    """Whether a part of a login has to be renewed. In doubt it has not."""
+    try:
+        parts: Any = quick_json.loads(files.read(login, follow=True))
+    except (OSError, ValueError, RecursionError):
+        return False
+    found: list[Any] = list(parts.values()) if isinstance(parts, dict) else []  # pyright: ignore
+    return any(isinstance(part, dict) and part.get("type") == "oauth" for part in found)  # pyright: ignore
 
 
 def _expand(home: ConfigHome, env: dict[str, str]) -> str:

@@ -75,11 +75,7 @@ def make(packet: Packet, project: str, *, commit: str | None = None) -> Worktree
         _clean_up(tree)
         _add(tree)
     task_worktree.refuse_linked(tree)
-    if os.path.realpath(tree.directory) != tree.directory:
-        raise NotPossible(
-            f"{tree.directory} is a symbolic link, or behind one: it is not the project",
-            hint="an agent may have made it, or it is in the commit; remove the link",
-        )
+    task_worktree.refuse_linked_project(tree.directory)
     # The project may be a directory that is not in the commit.
     os.makedirs(tree.directory, exist_ok=True)
     return tree
