@@ -29,6 +29,14 @@ def check_task_id(text: str) -> str:
     return text
 
 
+def check_one_name(text: str) -> str:
+    """Return the name if it stays in its directory. Raises InvalidId: an agent can write the files and
+    databases that ids come from, and a path would lead to a packet of its own, outside the home."""
+    if "/" in text or text in ("", ".", ".."):
+        raise InvalidId(f"not a task id: {text!r}")
+    return text
+
+
 def slug(text: str, limit: int = 24) -> str:
     """A few words of `text`, as part of an id."""
     text = text.lower()

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import sqlite3
 import time
 
 import pytest
@@ -89,3 +90,46 @@ def test_an_agent_that_holds_the_directory_of_tasks_stops_nobody(home: str) -> N
         assert time.monotonic() - began < 20
     finally:
         os.close(folder)
+
+
+@pytest.mark.parametrize("way", ["absolute", "relative"])
+@pytest.mark.parametrize("state", ["queued", "claimed"])
+def test_a_row_of_the_queue_leads_to_no_packet_elsewhere(
+    home: str, monkeypatch: pytest.MonkeyPatch, way: str, state: str
+) -> None:
+    """An agent would have its own `admitted/` and `seals/` beside that packet."""
+    proof, other = os.path.join(home, "ran"), os.path.join(workspace(), "other")
+    holdfast("queue", "pause", env={"HOLDFAST_HOME": other})
+    command = ("submit", "--id", "planted", "--", "touch", proof)
+    done = holdfast(*command, cwd=workspace(), env={"HOLDFAST_HOME": other})
+    assert done.returncode == 0, done.stderr
+    queued(home, "true")
+    path = os.path.join(other, "tasks", "planted")
+    name = path if way == "absolute" else os.path.relpath(path, os.path.join(home, "tasks"))
+    by = f"{os.getpid()}" if state == "claimed" else None
+    with sqlite3.connect(os.path.join(home, "queue.db")) as rows:
+        rows.execute("UPDATE items SET priority = 0")
+        rows.execute(
+            "INSERT INTO items VALUES"
+            " (NULL, ?, 9, 'default', 'command', '[]', NULL, 0, ?, '', 1, ?, NULL, 0, 0, '', 0, 0)",
+            (name, state, by),
+        )
+    rows.close()
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    assert holdfast("queue", "resume").returncode == 0
+    assert holdfast("up").returncode == 0
+    # The others go on.
+    assert holdfast("wait", "it", "--timeout", "40s").returncode == 0
+    assert not os.path.exists(proof)
+    assert "planted" not in holdfast("queue", "ls").stdout
+
+
+def test_a_row_of_the_index_leads_to_no_packet_elsewhere(home: str) -> None:
+    queued(home, "true")
+    assert holdfast("ls").returncode == 0
+    with sqlite3.connect(os.path.join(home, "index.db")) as rows:
+        rows.execute("UPDATE tasks SET task_id = ?, stamp = ''", (f"{workspace()}/tasks/it",))
+    rows.close()
+    done = holdfast("ls")
+    assert done.returncode == 0, done.stderr
+    assert "it" in done.stdout

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+import struct
 
 import pytest
 
@@ -64,3 +66,41 @@ def test_nothing_behind_a_link_is_touched(
     holdfast("prune", "--yes", "--older-than", "0s")
     assert holdfast("down", "--now").returncode == 0
     assert content(mine) == before
+
+
+@pytest.mark.parametrize("name", ["index.db", "queue.db"])
+def test_no_journal_of_a_database_has_a_file_removed(home: str, name: str) -> None:
+    """SQLite removes a second journal that the journal of a database names, whatever that is."""
+    assert holdfast("submit", "--id", "it", "--", "true", cwd=workspace()).returncode == 0
+    assert holdfast("ls").returncode == 0
+    precious = os.path.join(workspace(), "precious")
+    with open(precious, "w", encoding="utf-8") as file:
+        file.write("mine\n")
+    database, magic = os.path.join(home, name), bytes.fromhex("d9d505f920a163d7")
+    head = magic + struct.pack(">IIIII", 0, 0, os.path.getsize(database) // 4096, 512, 4096)
+    names = os.fsencode(precious)
+    with open(f"{database}-journal", "wb") as file:
+        file.write(head.ljust(512, b"\0") + struct.pack(">I", 0) + names)
+        file.write(struct.pack(">II", len(names), sum(names)) + magic)
+    assert holdfast("ls").returncode == 0
+    assert holdfast("queue", "ls").returncode == 0
+    assert not os.path.exists(f"{database}-journal")
+    assert os.path.exists(precious)
+
+
+@pytest.mark.parametrize("name", ["index.db", "queue.db"])
+def test_a_database_of_a_user_is_not_used(home: str, name: str) -> None:
+    """An agent can give it a second name in the home."""
+    assert holdfast("submit", "--id", "it", "--", "true", cwd=workspace()).returncode == 0
+    mine, database = os.path.join(workspace(), "mine.db"), os.path.join(home, name)
+    with sqlite3.connect(mine) as rows:
+        rows.execute("CREATE TABLE notes (text)")
+    rows.close()
+    before = content(workspace())[mine]
+    for path in (database, f"{database}-wal", f"{database}-shm"):
+        if os.path.exists(path):
+            os.unlink(path)
+    os.link(mine, database)
+    assert holdfast("ls").returncode == 0
+    assert "it" in holdfast("queue", "ls").stdout
+    assert content(workspace())[mine] == before

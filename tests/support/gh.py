@@ -33,7 +33,7 @@ elif words[:2] == ["api", "--hostname"]:
     pull = next(each for each in pulls.values() if each["url"] == "https://" + after("--hostname") + place)
     pull.update(json.load(sys.stdin))
 elif words[:2] == ["pr", "view"]:
-    branch, pull = next(pair for pair in pulls.items() if pair[1]["url"] == words[2])
+    branch, pull = next(pair for pair in pulls.items() if pair[1]["url"].endswith("/pull/" + words[2]))
     answers = kept("checks", [])
     # Its own environment lets no git of ours talk to a remote.
     head = kept("head", "") or subprocess.run(
@@ -41,7 +41,9 @@ elif words[:2] == ["pr", "view"]:
         capture_output=True, text=True, env={{"PATH": os.environ["PATH"]}},
     ).stdout.strip()
     rollup = answers[0] if answers else []
-    print(json.dumps({{"state": pull.get("state", "OPEN"), "headRefOid": head, "statusCheckRollup": rollup}}))
+    state = pull.get("state", "OPEN")
+    found = {{"url": pull["url"], "state": state, "headRefName": branch, "headRefOid": head}}
+    print(json.dumps({{**found, "statusCheckRollup": rollup}}))
 elif words[:2] == ["pr", "checks"]:
     answers = kept("checks", [])
     answer = answers.pop(0) if len(answers) > 1 else answers[0] if answers else []

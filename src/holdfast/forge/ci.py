@@ -9,10 +9,11 @@ from __future__ import annotations
 from holdfast.errors import NotFound, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.forge import text
-from holdfast.forge.gh import FAILED, PENDING, Forge
+from holdfast.forge.gh import FAILED, PENDING, Forge, is_address
 from holdfast.forge.publish import open_or_update
 from holdfast.model.record import Record
 from holdfast.packet import load
+from holdfast.workspace import task_worktree
 from holdfast.workspace.git.remote import Remote
 from holdfast.workspace.worktrees import push
 
@@ -51,10 +52,13 @@ def look(packet: Packet) -> tuple[Look, str]:
     place = Remote(name=pipeline.ci_remote, url=pipeline.ci_url)
     forge = Forge(task.spec.project_dir, place.repository)
     url, commit = _known(task)
-    if not url:
+    view = forge.view(url) if is_address(url) else None
+    if view is None or view.branch != task_worktree.branch_of(packet):
+        # The first look; or an agent has replaced what the last one found.
         url, commit = _publish(packet, pipeline, place, forge)
+        view = forge.view(url)
+    url = view.url
     failpoint("ci.published")
-    view = forge.view(url)
     if view.state != "OPEN":
         raise NotPossible(
             f"{url} is {view.state.lower() or 'gone'}",

@@ -49,9 +49,11 @@ class CiCheck(Record):
 class PullRequest(Record):
     """The state of a pull request."""
 
+    url: str
     #: OPEN, CLOSED or MERGED.
     state: str
-    #: Its last commit.
+    #: Its branch, and the last commit of it.
+    branch: str
     head: str
     has_checks: bool
 
@@ -83,21 +85,22 @@ class Forge:
 
     def update(self, url: str, *, base: str | None, title: str, body: str) -> None:
         """Give a pull request another title and text."""
-        match = _PULL.fullmatch(url)
-        if match is None:
-            raise NotPossible(f"not the address of a pull request: {url[:200]!r}", hint="update gh")
-        host, repository, number = match.groups()
+        host, repository, number = _parts(url)
         given = {"title": title, "body": body, **({"base": base} if base else {})}
         place = ["--hostname", host, "--method", "PATCH", f"repos/{repository}/pulls/{number}"]
         self._start(["api", *place, "--input", "-"], stdin=json.dumps(given))
 
     def view(self, url: str) -> PullRequest:
         """Whether a pull request is open, at which commit, and whether that has any check."""
-        fields = "state,headRefOid,statusCheckRollup"
-        found = self._parsed(self._run("pr", "view", url, "--json", fields), "pr view")
+        fields = "url,state,headRefName,headRefOid,statusCheckRollup"
+        # Its number: with an address, gh would talk to whatever server that names.
+        number = _parts(url)[2]
+        found = self._parsed(self._run("pr", "view", number, "--json", fields), "pr view")
         table: dict[str, Any] = found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
         return PullRequest(
+            url=str(table.get("url") or ""),
             state=str(table.get("state") or ""),
+            branch=str(table.get("headRefName") or ""),
             head=str(table.get("headRefOid") or ""),
             has_checks=bool(table.get("statusCheckRollup")),
         )
@@ -105,7 +108,7 @@ class Forge:
     def checks(self, url: str) -> list[CiCheck]:
         """The checks of a pull request that has some. Raises NotPossible."""
         # 0: all passed. 8: one is pending. 1: one failed; or an error, and nothing is printed.
-        lines = self._run("pr", "checks", url, allowed=(0, 1, 8)).splitlines()
+        lines = self._run("pr", "checks", _parts(url)[2], allowed=(0, 1, 8)).splitlines()
         rows = [line.split("\t") for line in lines]
         if not rows or any(len(row) < 4 or row[1] not in _BUCKETS for row in rows):
             raise NotPossible(
@@ -158,3 +161,16 @@ class Forge:
                 allowed=allowed,
             )
         return output.decode("utf-8", "replace")
+
+
+def is_address(text: str) -> bool:
+    """Whether a text has the form of the address of a pull request."""
+    return _PULL.fullmatch(text) is not None
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """Host, repository and number of a pull request. Raises NotPossible."""
+    match = _PULL.fullmatch(url)
+    if match is None:
+        raise NotPossible(f"not the address of a pull request: {url[:200]!r}", hint="update gh")
+    return match[1], match[2], match[3]

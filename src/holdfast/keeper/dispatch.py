@@ -150,9 +150,9 @@ class Dispatch:
         worker."""
         if claim_owner.is_external(item.claimed_by):
             return True
-        packet = self.home.packet(item.task_id)
         if sync.status_of(self.home, item.task_id) != Status.QUEUED:
             return True
+        packet = self.home.packet(item.task_id)
         return locks.is_held(packet.runner_lock) or _is_asked(packet)
 
     def _forget_start(self, item: Item) -> None:

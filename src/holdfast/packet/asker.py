@@ -128,12 +128,12 @@ def _lineage(own: Packet) -> list[Packet]:
     while True:
         try:
             parent = load.fold(lineage[-1]).spec.parent
+            if parent is None or parent in seen:
+                return lineage
+            lineage.append(own.home.packet(parent))
         except (HoldfastError, OSError):
             return lineage
-        if parent is None or parent in seen:
-            return lineage
         seen.add(parent)
-        lineage.append(own.home.packet(parent))
 
 
 def _is_same(one: str, other: str) -> bool:

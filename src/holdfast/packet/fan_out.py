@@ -31,6 +31,10 @@ def read(packet: Packet) -> FanOut | None:
         raise CorruptFile(f"{packet.fan_out} is damaged: {error}") from error
     if not is_sound:
         raise CorruptFile(f"{packet.fan_out} is damaged: a field has another type")
+    commits = [record.tip, *((record.merging.old, record.merging.new) if record.merging is not None else ())]
+    if any(commit.startswith("-") for commit in commits):
+        # git would take such a name for one of its options.
+        raise CorruptFile(f"{packet.fan_out} is damaged: it names a commit that is none")
     rows = [*record.rows, *([record.planning] if record.planning is not None else [])]
     own = [child_id(packet.task_id, row.id) for row in rows]
     if [row.task for row in rows] != own or not all(ids.is_safe_name(task, 64) for task in own):

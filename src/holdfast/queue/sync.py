@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import ids
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model import status
 from holdfast.model.soundness import UNREADABLE
@@ -198,6 +199,8 @@ def status_of(home: Home, task_id: str) -> str | None:
     UNREADABLE if it cannot be read, or shows an end that the journal does not have: nothing is concluded from
     that.
     """
+    if not ids.is_safe_name(task_id, 64):
+        return None  # no command wrote this row
     for packet in (home.packet(task_id), home.archived(task_id)):
         if os.path.isdir(packet.path):
             try:

@@ -61,7 +61,7 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
 
     Raises UnusableFile, sqlite3.OperationalError.
     """
-    index_tables.put_aside_non_files(path)
+    index_tables.put_aside_others(path)
     if not index_tables.has_room(path):
         raise sqlite3.OperationalError("the disk is full")
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)

@@ -124,6 +124,8 @@ class Index:
         try:
             for task_id, text, stamp in known:
                 if not stamp or stamp != stamp_of(manifest_in(task_id), now, folder):
+                    if not ids.is_safe_name(task_id, 64):
+                        raise ValueError("a row of no task")
                     found = read_row(self.home, task_id)
                     if found is None:
                         continue  # removed meanwhile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast import quick_json
+from holdfast import files, quick_json
 from holdfast.model.status import ENDS, needs_look, newest_at
 from holdfast.quick_sqlite import sqlite3
 from holdfast.store import atomic
@@ -26,6 +26,9 @@ _GONE_KEPT = 1000
 _BUSY_MS = 200
 #: SQLite writes one byte in each piece of this size of a file that it maps into memory (-shm).
 _MAPPED_BYTES = 4096
+#: The end of a rollback journal that names a second journal, for transactions on several databases. SQLite
+#: removes the file of that name, whatever it is.
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
 #: What two databases need of a disk with smaller blocks.
 _ROOM_BYTES = 256 * 1024
 
@@ -36,7 +39,7 @@ def connect(path: str) -> sqlite3.Connection:
     Raises sqlite3.DatabaseError if it is corrupt or of another version, and its subclass OperationalError if
     it cannot be used now.
     """
-    is_new = path != ":memory:" and not put_aside_non_files(path)
+    is_new = path != ":memory:" and not put_aside_others(path)
     if path != ":memory:" and not has_room(path):
         raise sqlite3.OperationalError("the disk is full")
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
@@ -87,15 +90,19 @@ def has_room(path: str) -> bool:
     return disk.f_frsize >= _MAPPED_BYTES or disk.f_bavail * disk.f_frsize >= _ROOM_BYTES
 
 
-def put_aside_non_files(path: str) -> bool:
-    """Rename what is not a regular file in place of a database: SQLite would wait for a pipe.
+def put_aside_others(path: str) -> bool:
+    """Rename what is not a regular file of ours in place of a database: SQLite would wait for a pipe, write
+    to a user's database that has a second name here, and remove a file that a journal names.
 
     Returns whether there is a database. Raises sqlite3.OperationalError if that cannot be done.
     """
     try:
-        for each in (path, f"{path}-wal", f"{path}-shm"):
+        journal = f"{path}-journal"
+        for each in (path, f"{path}-wal", f"{path}-shm", journal):
             try:
-                if not stat.S_ISREG(os.lstat(each).st_mode):
+                found = os.lstat(each)
+                is_ours = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+                if not is_ours or (each == journal and _names_another(each)):
                     atomic.put_aside(each)
             except FileNotFoundError:
                 continue
@@ -104,6 +111,15 @@ def put_aside_non_files(path: str) -> bool:
         return os.path.exists(path)
     except OSError as error:
         raise sqlite3.OperationalError(f"{error.filename}: {error.strerror}") from error
+
+
+def _names_another(journal: str) -> bool:
+    descriptor = files.open_regular(journal)
+    try:
+        size, length = os.fstat(descriptor).st_size, len(_NAMES_ANOTHER)
+        return size >= length and os.pread(descriptor, length, size - length) == _NAMES_ANOTHER
+    finally:
+        os.close(descriptor)
 
 
 def put(

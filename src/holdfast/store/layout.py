@@ -89,12 +89,12 @@ class Home:
         return f"{self.tasks}/{task_id}/output.log"
 
     def packet(self, task_id: str) -> Packet:
-        """The packet of a task, whether it exists or not."""
-        return Packet(os.path.join(self.tasks, task_id))
+        """The packet of a task, whether it exists or not. Raises InvalidId for a path."""
+        return Packet(f"{self.tasks}/{ids.check_one_name(task_id)}")
 
     def archived(self, task_id: str) -> Packet:
-        """The packet of an archived task, whether it exists or not."""
-        return Packet(os.path.join(self.archive, task_id))
+        """The packet of an archived task, whether it exists or not. Raises InvalidId for a path."""
+        return Packet(f"{self.archive}/{ids.check_one_name(task_id)}")
 
     def notice(self, notice_id: str) -> str:
         """A notice that waits to be delivered."""

@@ -51,6 +51,9 @@ def test_what_was_written_is_read(packet: Packet) -> None:
         {"merging": {"item": "a"}},
         {"merging": {"item": "a", "old": 1, "new": 2, "files": 3}},
         {"planning": [ROW]},
+        {"tip": "--stdin"},
+        {"merging": {"item": "a", "old": "-d", "new": "c", "files": 3}},
+        {"merging": {"item": "a", "old": "b", "new": "--index-output=x", "files": 3}},
     ],
 )
 def test_other_data_is_damaged_and_costs_no_view(packet: Packet, data: dict[str, Any]) -> None:

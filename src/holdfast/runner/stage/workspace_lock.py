@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import CorruptFile, LockHeld, NotFound, StorageError
+from holdfast.errors import CorruptFile, InvalidId, LockHeld, NotFound, StorageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, takeover
 from holdfast.runner.ledger import Ledger
@@ -54,10 +54,10 @@ class WorkspaceLock:
         return self._lock is not None
 
     def _is_at_work(self, task_id: str) -> bool:
-        packet = self.ledger.packet.home.packet(task_id)
         try:
+            packet = self.ledger.packet.home.packet(task_id)
             manifest = load.read_manifest(packet)
-        except (NotFound, CorruptFile):
+        except (NotFound, CorruptFile, InvalidId):
             return False
         except StorageError:
             return True  # unknown: wait and check again
