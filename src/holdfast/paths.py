@@ -72,7 +72,14 @@ def _of_user(variable: str, *default: str) -> str:
     """A directory of the user. A relative path in the variable is ignored, as the standard says: the current
     directory, which may be a clone, would decide what it means."""
     chosen = os.environ.get(variable, "")
-    return chosen if os.path.isabs(chosen) else os.path.join(os.path.expanduser("~"), *default)
+    return chosen if os.path.isabs(chosen) else os.path.join(user_home(), *default)
+
+
+def user_home() -> str:
+    """The user's home directory, absolute. Without HOME and without an account (in a container), `~` stays as
+    it is, and a clone may have a directory of this name."""
+    path = os.path.expanduser("~")
+    return path if os.path.isabs(path) else "/"
 
 
 def project(chosen: str | None) -> str:

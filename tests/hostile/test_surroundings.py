@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -82,6 +83,25 @@ def test_a_home_at_a_relative_path(home: str) -> None:
     env = {"XDG_STATE_HOME": "state", "HOLDFAST_HOME": ""}
     shown = holdfast("status", "--json", cwd=clone.path, env=env)
     assert clone.path not in json.loads(shown.stdout)["home"]
+
+
+@pytest.mark.parametrize("user", ["nobody", "relative"])
+def test_a_directory_that_is_called_like_the_users(home: str, user: str) -> None:
+    """`nobody`: neither HOME nor an account, as in a container that was started with any user id."""
+    clone = Repo(os.path.join(workspace(), "clone"))
+    for name in ("~", "."):
+        clone.write(f"{name}/.config/holdfast/config.toml", "pre_work = ['false']\n")
+    script = (
+        "import os; from holdfast import paths; os.environ.pop('XDG_CONFIG_HOME', None); "
+        "os.environ['HOME'] = '.'; "
+        + ("os.environ.pop('HOME'); import pwd; os.getuid = lambda: 2**31 - 7; " if user == "nobody" else "")
+        + "print(os.path.exists(paths.user_settings()), paths.default_home())"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=clone.path, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["False", "/.local/state/holdfast"], done.stderr
 
 
 @pytest.mark.parametrize("words", [("report", "--html", "docs/page.html")])
