@@ -65,8 +65,21 @@ def pin_home() -> None:
 
 def default_home() -> str:
     """The home if none is set."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.realpath(os.path.join(state, "holdfast"))
+    return os.path.realpath(os.path.join(_of_user("XDG_STATE_HOME", ".local", "state"), "holdfast"))
+
+
+def _of_user(variable: str, *default: str) -> str:
+    """A directory of the user. A relative path in the variable is ignored, as the standard says: the current
+    directory, which may be a clone, would decide what it means."""
+    chosen = os.environ.get(variable, "")
+    return chosen if os.path.isabs(chosen) else os.path.join(user_home(), *default)
+
+
+def user_home() -> str:
+    """The user's home directory, absolute. Without HOME and without an account (in a container), `~` stays as
+    it is, and a clone may have a directory of this name."""
+    path = os.path.expanduser("~")
+    return path if os.path.isabs(path) else "/"
 
 
 def project(chosen: str | None) -> str:
@@ -86,10 +99,14 @@ def has_keeper_variables() -> bool:
     return any(os.environ.get(name) for name in KEEPER_VARIABLES)
 
 
+def config_base() -> str:
+    """The directory of the configuration of all programs of the user."""
+    return _of_user("XDG_CONFIG_HOME", ".config")
+
+
 def config_dir() -> str:
     """The directory of the user's configuration."""
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "holdfast")
+    return os.path.join(config_base(), "holdfast")
 
 
 def user_settings() -> str:

@@ -157,7 +157,7 @@ def projects_of_tasks() -> set[str]:
 def _projects(found: set[str]) -> set[str]:
     """Without those that contain the user's home directory, or the programs of the system: `~/.local/bin`
     would be lost."""
-    user = os.path.realpath(os.path.expanduser("~"))
+    user = os.path.realpath(paths.user_home())
     return {root for root in found if root != "/" and not _is_in(user, root) and not _is_in(_SYSTEM, root)}
 
 

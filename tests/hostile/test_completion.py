@@ -45,6 +45,34 @@ def test_a_pool_of_a_projects_work_item(home: str, monkeypatch: pytest.MonkeyPat
     assert not os.path.exists(ran)
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_program_of_a_clone_is_not_run_to_complete_its_words(
+    home: str, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    """`./holdfast` and Tab, without Enter."""
+    need("bash")
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
+    project = workspace()
+    path = os.path.join(project, "holdfast")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\ntouch ran\n")
+    os.chmod(path, 0o755)
+    text = holdfast("completion", shell).stdout
+    assert "command holdfast _complete" in text
+    if shell == "bash":
+        script = SCRIPT.replace("COMP_WORDS=(holdfast queue", "COMP_WORDS=(./holdfast queue")
+        done = subprocess.run(
+            ["bash", "--norc", "-c", script],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.stdout.split() == ["default"]
+    assert not os.path.exists(os.path.join(project, "ran"))
+
+
 def _with_pi(home: str) -> dict[str, str]:
     folder = os.path.join(os.path.dirname(home), "programs")
     os.makedirs(folder, exist_ok=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, ids
+from holdfast import clock, ids, paths
 from holdfast.errors import HoldfastError
 from holdfast.notify import rules as notify_rules
 from holdfast.packet import inbox
@@ -96,10 +96,10 @@ def _leave(home: Home, notice: dict[str, Any], rule: dict[str, Any] | None) -> N
 
 
 def placed(path: str, notice: dict[str, Any]) -> dict[str, Any]:
-    """A notice with the id and the home that follow from its path: an agent can write other ones, and one is
-    a part of a path, the other the home of the user's program."""
-    folder, name = os.path.split(path)
-    return {**notice, "id": name.removesuffix(".json"), "home": os.path.dirname(folder)}
+    """A notice with the id that follows from its path, and the home of this process: an agent can write other
+    ones, and one is a part of a path, the other the home of the user's program."""
+    name = os.path.basename(path)
+    return {**notice, "id": name.removesuffix(".json"), "home": paths.chosen_home()}
 
 
 def names(home: Home) -> list[str]:

@@ -1,19 +1,19 @@
 """Which packets, schedules and retries commands of this home have made: no others are run.
 
-`<home>/admitted/<id>` has the digests of the first journal lines of a packet: that line is what the task is
-about. It also has the digests of its retries: they bring an environment, and with it programs. An agent that
-can write files only could otherwise leave a packet in `tasks/`, and the keeper would run its command. Digests
-are added, never replaced: of two commands that create the same id at once, the one that wins finds its own.
-Nothing here is secret (docs/security.md).
+`admitted/<id>` has the digests of the first journal lines of a packet: that line is what the task is about.
+It also has the digests of its retries: they bring an environment, and with it programs. An agent that can
+write files only could otherwise leave a packet in `tasks/`, and the keeper would run its command. Digests are
+added, never replaced: of two commands that create the same id at once, the one that wins finds its own.
+Nothing here is secret (docs/security.md). `Home.admitted` says where the directory is.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast import files
+from holdfast import files, paths
 from holdfast.failpoints import failpoint
-from holdfast.store import atomic, no_links
+from holdfast.store import atomic, no_links, trust_dir
 from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
@@ -29,14 +29,14 @@ _RECORD_BYTES = 64 * 1024
 
 def admit(packet: Packet, first_line: bytes) -> None:
     """Note a packet, durably, before it is there. Raises OSError."""
-    atomic.make_directory(packet.home.admitted)
+    _make(packet.home)
     _add(packet.admission, first_line)
     failpoint("admitted.added")
 
 
 def adopt(packet: Packet) -> None:
     """Note a packet that is there. Raises OSError."""
-    atomic.make_directory(packet.home.admitted)
+    _make(packet.home)
     _add(packet.admission, _first_line(packet))
 
 
@@ -58,7 +58,7 @@ def has_first_line(packet: Packet, first_line: bytes) -> bool:
 
 def admit_request(packet: Packet, request_id: str, args: dict[str, Any]) -> None:
     """Note what a request brings that changes commands, before it is there. Raises OSError."""
-    atomic.make_directory(packet.home.admitted)
+    _make(packet.home)
     _add(packet.admission, _of_request(request_id, args))
 
 
@@ -74,7 +74,7 @@ def _of_request(request_id: str, args: dict[str, Any]) -> bytes:
 
 def admit_schedule(home: Home, name: str, data: dict[str, Any]) -> None:
     """Note a schedule, before it is there. Raises OSError."""
-    atomic.make_directory(home.admitted)
+    _make(home)
     _add(home.schedule_admission(name), _of_schedule(data))
     failpoint("admitted.schedule")
 
@@ -93,6 +93,12 @@ def _has(home: Home, path: str, data: bytes) -> bool:
     """Without the directory nothing is admitted: an agent that plants a packet could remove it first."""
     noted = atomic.read_small(path, _RECORD_BYTES) if no_links.is_directory(home.admitted) else None
     return noted is not None and sha256(data).encode() in noted.split()
+
+
+def _make(home: Home) -> None:
+    if os.path.dirname(home.admitted) == paths.trust_dir():
+        trust_dir.make()
+    atomic.make_directory(home.admitted)
 
 
 def _add(path: str, data: bytes) -> None:

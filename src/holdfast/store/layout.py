@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids
+from holdfast import ids, program_search
 
 #: Directories of a new packet.
 PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done", "scratch")
@@ -52,7 +52,6 @@ class Home:
         self.task_index = f"{path}/task-index.json"
         self.sessions = f"{path}/sessions"
         self.seals = f"{path}/seals"
-        self.admitted = f"{path}/admitted"
         self.projects = f"{path}/projects"
         self.scripted_agent = f"{path}/scripted-agent"
         self.worktrees = f"{path}/worktrees"
@@ -69,6 +68,12 @@ class Home:
         from holdfast.store import trust_dir  # few commands need it
 
         return trust_dir.path_for(self.path, "tmux")
+
+    @property
+    def admitted(self) -> str:
+        """In the home; beside the user's settings if a project is around the home, because a clone or a pull
+        can bring a whole home with its records."""
+        return _admitted_of(self.path)
 
     # For lists of thousands of tasks: cheaper than a Packet. See also `manifest_in`.
 
@@ -127,6 +132,22 @@ class Home:
     def workspace_lock(self, name: str) -> str:
         """The lock of a directory in which agents write."""
         return f"{self.workspaces}/{name}.lock"
+
+
+#: Home → its `admitted`, as this process has found it.
+_admitted: dict[str, str] = {}
+
+
+def _admitted_of(home: str) -> str:
+    if home not in _admitted:
+        around = program_search.roots_around(os.path.dirname(os.path.realpath(home)))
+        path = f"{home}/admitted"
+        if any(map(program_search.is_marked, around)):
+            from holdfast.store import trust_dir  # few homes are in a project
+
+            path = trust_dir.path_for(home, "admitted")
+        _admitted[home] = path
+    return _admitted[home]
 
 
 #: The directories of packets that this process knows. Another `tasks` in a path is a user's.
@@ -226,8 +247,8 @@ class Packet:
 
     @property
     def admission(self) -> str:
-        """Its record in the home: a command made the packet, or a person adopted it."""
-        return f"{self._home_path}/admitted/{self.task_id}"
+        """Its record outside the packet: a command made the packet, or a person adopted it."""
+        return f"{_admitted_of(self._home_path)}/{self.task_id}"
 
     @property
     def seals(self) -> str:

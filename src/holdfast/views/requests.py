@@ -90,7 +90,8 @@ def _possible(packet: Packet, refused: str) -> str:
     if manifest["status"] == Status.COMPLETED:
         # A plain retry continues with what is not done, which is nothing here.
         stages: list[dict[str, Any]] = manifest.get("stages") or []
-        stage = stages[0]["name"] if len(stages) == 1 else "STAGE"
+        # An agent can write the manifest, and people copy the command.
+        stage = shlex.quote(str(stages[0]["name"])) if len(stages) == 1 else "STAGE"
         return f"'holdfast retry {packet.task_id} --from {stage}' to run it again"
     from holdfast.model import next_action
     from holdfast.views.text import next_steps

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import holdfast
-from holdfast import files
+from holdfast import files, paths
 from holdfast.errors import NotPossible
 from holdfast.model.record import Record
 from holdfast.store import atomic
@@ -54,9 +54,9 @@ def text() -> str:
 
 def copies() -> list[Copy]:
     """All places, with what is there now."""
-    home = os.path.expanduser("~")
-    paths = {os.path.join(home, folder, NAME, FILE): readers for folder, readers in FOLDERS.items()}
-    return [Copy(path=path, readers=readers, state=_state(path)) for path, readers in paths.items()]
+    home = paths.user_home()
+    places = {os.path.join(home, folder, NAME, FILE): readers for folder, readers in FOLDERS.items()}
+    return [Copy(path=path, readers=readers, state=_state(path)) for path, readers in places.items()]
 
 
 def install() -> list[Copy]:

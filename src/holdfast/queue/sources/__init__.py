@@ -103,6 +103,7 @@ def _listed(
         items = beads.parse(raw, kind, rigs=rest, weights=weights, wrong=wrong)
         return items, kind == "gt" or _count(raw) < limit
     if colon and kind == "cmd":
+        _refuse_file_name(source)
         raw = run.output(["/bin/sh", "-c", rest], cwd=project)
     elif os.path.isdir(source):
         return folder.read(source, weights=weights, wrong=wrong), True
@@ -115,6 +116,15 @@ def _listed(
             " gt:[RIG,…] ; cmd:COMMAND",
         )
     return lines.parse(raw, source=source, weights=weights, wrong=wrong), True
+
+
+def _refuse_file_name(source: str) -> None:
+    """Raises UsageError for a command that is the name of a file: a shell may have put it in place of `*`."""
+    if os.path.lexists(source):
+        raise UsageError(
+            f"{source}: there is a file with this name, so the command is not run",
+            hint="put ./ before the name of a file, or remove it",
+        )
 
 
 def _environment(project: str) -> dict[str, str]:

@@ -270,9 +270,11 @@ def _check_project(project: str) -> None:
     if os.path.isdir(project):
         if os.access(project, os.X_OK):
             return
+        from shlex import quote  # only needed for an error
+
         raise NoSuchDirectory(
             f"cannot enter the project directory {project}: Permission denied",
-            hint=f"'ls -ld {project}' shows its owner and mode; or give another with --project",
+            hint=f"'ls -ld {quote(project)}' shows its owner and mode; or give another with --project",
         )
     if os.path.exists(project):
         raise NoSuchDirectory(

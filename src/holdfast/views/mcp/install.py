@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import own_python, program_search
+from holdfast import own_python, paths, program_search
 from holdfast.errors import CommandNotFound, NotPossible
 from holdfast.model.record import Record
 
@@ -136,7 +136,7 @@ def _run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [program, *words],
             # The settings are the user's, not those of a project.
-            cwd=os.path.expanduser("~"),
+            cwd=paths.user_home(),
             env=program_search.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -51,8 +51,7 @@ def path(keeper: unit_text.KeeperUnit, of_kind: str) -> str:
     """Where the unit is installed."""
     if of_kind == unit_text.LAUNCHD:
         return os.path.join(os.path.expanduser("~/Library/LaunchAgents"), f"{keeper.label}.plist")
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(base, "systemd", "user", keeper.unit_name)
+    return os.path.join(paths.config_base(), "systemd", "user", keeper.unit_name)
 
 
 def start_argv(keeper: unit_text.KeeperUnit, of_kind: str) -> list[str]:

@@ -149,11 +149,13 @@ def obstacles(home: Home, items: Iterable[Item], paused: list[str]) -> list[str]
 
 def stopped_by_person(home: Home, items: Iterable[Item], paused: list[str]) -> list[str]:
     """Of these sentences, those about what only a person continues."""
+    from shlex import quote  # only needed for these lines
+
     if ALL in paused:
         found = ["the queue is paused; 'holdfast queue resume' continues"]
     else:
         pools = sorted({item.pool for item in items}.intersection(paused))
-        found = [f"pool {pool} is paused; 'holdfast queue resume {pool}' continues" for pool in pools]
+        found = [f"pool {pool} is paused; 'holdfast queue resume {quote(pool)}' continues" for pool in pools]
     question = question_of(home)
     return found if question is None else [*found, question]
 

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: `holdfast _complete WORDS…` prints `candidate TAB description` lines, or `:files` or `:dirs` to leave it
-#: to the shell. bash inserts a candidate as it is: one that a project named must not be a command there.
+#: to the shell. It is the program in PATH, whatever was typed: `./holdfast` may be a file of a clone, and Tab
+#: is not Enter. bash inserts a candidate as it is: one that a project named must not be a command there.
 _BASH = """\
 _holdfast() {
     local line
@@ -20,7 +21,7 @@ _holdfast() {
             :dirs) compopt -o dirnames; COMPREPLY=(); return ;;
             *) printf -v line %q "${line%%$'\\t'*}"; COMPREPLY+=("$line") ;;
         esac
-    done < <("${COMP_WORDS[0]}" _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    done < <(command holdfast _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _holdfast holdfast
 """
@@ -29,7 +30,7 @@ _ZSH = """\
 _holdfast() {
     local line
     local -a found
-    for line in "${(@f)$("${words[1]}" _complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+    for line in "${(@f)$(command holdfast _complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
         case $line in
             :files) _files; return ;;
             :dirs) _files -/; return ;;
@@ -44,7 +45,7 @@ if [ "$funcstack[1]" = _holdfast ]; then _holdfast "$@"; else compdef _holdfast 
 _FISH = """\
 function __holdfast_complete
     set -l words (commandline -opc) (commandline -ct)
-    for line in (command $words[1] _complete $words[2..-1] 2>/dev/null)
+    for line in (command holdfast _complete $words[2..-1] 2>/dev/null)
         switch $line
             case ':files'
                 __fish_complete_path (commandline -ct)

@@ -29,12 +29,15 @@ def check(name: str) -> None:
 
 def refuse_way_out(name: str) -> None:
     """Raises NotPossible for a path in a project that leads out of it, through a link."""
-    project = _project_around(os.path.abspath(name))
-    if project is not None and not os.path.realpath(name).startswith(os.path.realpath(project) + os.sep):
-        raise NotPossible(
-            f"{name} leads out of {project}, through a link: to {os.path.realpath(name)}",
-            hint="name that place if it is right, or remove the link",
-        )
+    path = os.path.abspath(name)
+    # Also out of the project of each link on the way: it may lead into another project.
+    for place in (path, *program_search.places(path)[:-1]):
+        project = _project_around(place)
+        if project is not None and not os.path.realpath(name).startswith(os.path.realpath(project) + os.sep):
+            raise NotPossible(
+                f"{name} leads out of {project}, through a link: to {os.path.realpath(name)}",
+                hint="name that place if it is right, or remove the link",
+            )
 
 
 def _project_around(path: str) -> str | None:
