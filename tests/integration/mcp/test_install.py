@@ -48,7 +48,8 @@ def programs(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for agent in PROGRAMS:
         path = os.path.join(folder, agent)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(STAND_IN.format(python=sys.executable, agent=agent))
+            # Not the python of the environment in this repository: holdfast runs no script that names it.
+            file.write(STAND_IN.format(python=os.path.realpath(sys.executable), agent=agent))
         os.chmod(path, 0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 

@@ -84,7 +84,7 @@ def test_a_wrong_rule_is_refused_with_what_is_allowed(place, text: str, said: st
     with pytest.raises(UsageError) as error:
         read(place, text + "\n")
     assert said in str(error.value)
-    assert "[[notify]]" in error.value.hint
+    assert "notify = [{ on" in error.value.hint
 
 
 def test_the_projects_settings_cannot_hold_rules(place) -> None:
