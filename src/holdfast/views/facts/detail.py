@@ -16,7 +16,6 @@ from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.next_action import Suggestion
 from holdfast.model.status import ENDS, Status
-from holdfast.model.usage import Usage
 from holdfast.packet import load, runner_gone, takeover
 from holdfast.store import atomic, lock_owner
 from holdfast.store import lock as locks
@@ -235,7 +234,11 @@ class Detail:
     @property
     def counts_again(self) -> bool:
         """Whether its budgets of money and tokens are counted from a resume or a retry."""
-        return self.task is not None and self.task.spending.usage_before_run != Usage()
+        if self.task is None:
+            return False
+        from holdfast.model.usage import Usage  # the journal was read, so this is loaded
+
+        return self.task.spending.usage_before_run != Usage()
 
     # ── where it is ──
 
