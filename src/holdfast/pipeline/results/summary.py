@@ -80,8 +80,9 @@ def _head(view: SummaryView) -> list[str]:
     repairs = f", repairs: {len(view.repairs)}" if view.repairs else ""
     lines.append(f"- attempts: {view.attempts}, retries: {view.retries}{repairs}")
     lines += [f"- repaired: {_prose(why, 200)}" for why in view.repairs[-_MAX_REPAIRS:]]
-    times = ("created", view.created_at), ("started", view.started_at), ("finished", view.finished_at)
-    lines.append("- " + ", ".join(f"{name}: {at or '-'}" for name, at in times))
+    if view.started_at != view.created_at:
+        lines.append(f"- created: {view.created_at or '-'}")
+    lines.append(f"- started: {view.started_at or '-'}, finished: {view.finished_at or '-'}")
     if view.updated_at:
         lines.append(f"- updated: {view.updated_at}")
     if view.exit_code is not None and (view.exit_code or view.status == Status.COMPLETED):
