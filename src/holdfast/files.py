@@ -134,7 +134,7 @@ def stream(path: str) -> BinaryIO:
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines of an open file. One that is longer than MAX_BYTES is cut there, and the last one: it is not
-    ours, and to look for its end in a file of gigabytes would take minutes."""
+    ours, and to look for its end in a file of gigabytes takes many seconds."""
     while line := file.readline(MAX_BYTES):
         yield line
         if len(line) == MAX_BYTES and not line.endswith(b"\n"):
