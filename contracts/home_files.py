@@ -42,7 +42,7 @@ _UP = of_fields(
 _LOOP = of_fields(
     {
         "iteration": {**COUNT, "description": "tasks dispatched in total"},
-        "since_up": {**COUNT, "description": "tasks dispatched since the last `up`"},
+        "since_up": {**COUNT, "description": "starts since the last `up`; a resumed task counts again"},
         "failures": {**COUNT, "description": "consecutive failed tasks"},
         "not_before": {**or_null(AT), "description": "no task is dispatched before this time"},
         "ended": {"type": "object", "additionalProperties": COUNT, "description": "ended tasks, by state"},
@@ -71,7 +71,17 @@ _LOOP = of_fields(
         "spent": {
             "type": "object",
             "additionalProperties": {"type": "number"},
-            "description": "dollars that ended tasks of the queue cost on that day, by pool; * is the sum",
+            "description": "dollars that tasks of the queue cost on that day, by pool; * is the sum",
+        },
+        "unpriced": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "pools, and *, with a task whose cost is not wholly known: the last day of that",
+        },
+        "charged": {
+            "type": "object",
+            "additionalProperties": {"type": "number"},
+            "description": "started tasks that have not ended: dollars that are counted already",
         },
         "budgets_told": {
             "type": "object",
@@ -83,6 +93,8 @@ _LOOP = of_fields(
         "asked",
         "spent_day",
         "spent",
+        "unpriced",
+        "charged",
         "budgets_told",
         "short_of",
         "held_agents",

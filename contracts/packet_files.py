@@ -317,6 +317,8 @@ MANIFEST = of_fields(
                     "findings": {"type": "object", "additionalProperties": COUNT},
                     "is_chosen": FLAG,
                     "passed_before": FLAG,
+                    "worked_s": SECONDS,
+                    "changed": COUNT,
                 },
                 optional=(
                     "agent",
@@ -326,6 +328,8 @@ MANIFEST = of_fields(
                     "findings",
                     "is_chosen",
                     "passed_before",
+                    "worked_s",
+                    "changed",
                 ),
             ),
         },
@@ -485,9 +489,6 @@ _PHASE_LINKS = of_fields(
         },
     }
 )
-_AFTER = of_fields(
-    {"completed": {**TEXTS, "description": "tasks that it waited for and that completed and were removed"}}
-)
 _CONTEXT = of_fields(
     {
         **each(TEXT, "task_id", "task_name", "goal", "interrupt_reason", "status", "agent", "actor"),
@@ -553,7 +554,6 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "done": (_DONE, "done/<stage>.done and done/_task.done"),
     "lock": (_LOCK, "the content of a lock file"),
     "phase-links": (_PHASE_LINKS, "state/phase-links.json: the results by phase"),
-    "after": (_AFTER, "after.json: dependencies of a queued task that are already met"),
     "context": (_CONTEXT, "state/interrupts/<n>/context.json: the context of an interrupt"),
     "asked-approval": (
         _ASKED_APPROVAL,

@@ -27,7 +27,7 @@ _HOME_STATUS = of_fields(
         "down": FLAG,
         "counts": {
             "type": "object",
-            "description": "state → number of tasks",
+            "description": "state → number of tasks; those that the queue holds are `queued` here",
             "propertyNames": SHOWN_STATUS,
             "additionalProperties": COUNT,
         },

@@ -118,6 +118,7 @@ SHORT = of_fields(
             "last_words",
             "over_budget",
             "accept",
+            "run",
             "concerns",
             "denied",
             "labels",
@@ -155,6 +156,7 @@ SHORT = of_fields(
     optional=(
         "over_budget",
         "accept",
+        "run",
         "verdict",
         "waiting_for",
         "stopping",

@@ -120,9 +120,9 @@ class Task:
         """As `holdfast.Task.stop`."""
         await asyncio.to_thread(self.blocking.stop, reason, now=now)
 
-    async def apply(self, *, patch: bool = False) -> holdfast.Applied:
+    async def apply(self, *, patch: bool = False, force: bool = False) -> holdfast.Applied:
         """As `holdfast.Task.apply`."""
-        return await asyncio.to_thread(self.blocking.apply, patch=patch)
+        return await asyncio.to_thread(self.blocking.apply, patch=patch, force=force)
 
     async def pr(
         self,

@@ -59,13 +59,20 @@ def parse_iso(text: str) -> float:
     whole = _seconds.get(text[:19])
     if whole is None:
         whole = _parse_second(text)
-    return whole + (float("0" + text[19:-1]) if len(text) > 20 else 0.0)
+    if len(text) <= 20:
+        return float(whole)
+    # Digits only: `.9e999` would be a number that no other function of time accepts.
+    if text[19] != "." or not text[20:-1].isdecimal():
+        raise ValueError(f"not a UTC time: {text!r}")
+    return whole + float("0" + text[19:-1])
 
 
 def _parse_second(text: str) -> int:
     if len(text) < 20 or text[10] != "T":
         raise ValueError(f"not a UTC time: {text!r}")
     date, clock = text[:10].split("-"), text[11:19].split(":")
+    if len(date) != 3 or len(clock) != 3:
+        raise ValueError(f"not a UTC time: {text!r}")
     days = _days_since_1970(int(date[0]), int(date[1]), int(date[2]))
     whole = days * 86400 + int(clock[0]) * 3600 + int(clock[1]) * 60 + int(clock[2])
     if len(_seconds) >= _MAX_SECONDS:
@@ -170,14 +177,19 @@ def local(at: str, form: str) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """A duration for display: `4.2s`, `3m20s`, `5h02m`."""
-    if seconds < 60:
+    """A duration for display: `4.2s`, `3m20s`, `5h02m`. Seconds are rounded."""
+    if seconds < 59.95:
         return f"{seconds:.1f}s"
-    minutes, secs = divmod(int(seconds), 60)
+    minutes, secs = divmod(int(seconds + 0.5), 60)
     if minutes < 60:
         return f"{minutes}m{secs:02d}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes:02d}m" if hours < 48 else f"{hours // 24}d{hours % 24:02d}h"
+
+
+def whole_seconds(seconds: float) -> str:
+    """As `duration_text`, but `4s`: for a line that is drawn again while the time passes."""
+    return duration_text(int(seconds + 0.5)).replace(".0s", "s")
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -99,6 +99,16 @@ def has_keeper_variables() -> bool:
     return any(os.environ.get(name) for name in KEEPER_VARIABLES)
 
 
+#: Set by a runner for what it starts.
+TRUST_DIR = "HOLDFAST_TRUST_DIR"
+
+
+def chosen_config() -> str:
+    """XDG_CONFIG_HOME, if it is set and counts: for processes that do not inherit it."""
+    chosen = os.environ.get("XDG_CONFIG_HOME", "")
+    return chosen if os.path.isabs(chosen) else ""
+
+
 def config_base() -> str:
     """The directory of the configuration of all programs of the user."""
     return _of_user("XDG_CONFIG_HOME", ".config")
@@ -115,8 +125,13 @@ def user_settings() -> str:
 
 
 def trust_dir() -> str:
-    """The directory of what the user trusts: beside the user's settings, which no agent may write either."""
-    return os.path.join(config_dir(), "trust")
+    """The directory of what the user trusts: beside the user's settings, which no agent may write either.
+
+    In a task, its runner names the one that it uses: the environment of a task may have another HOME or
+    XDG_CONFIG_HOME, and chores and conductors must find the same records.
+    """
+    told = os.environ.get(TRUST_DIR, "")
+    return told if os.path.isabs(told) else os.path.join(config_dir(), "trust")
 
 
 def project_config_dir(project: str) -> str:

@@ -12,8 +12,11 @@ import os
 from holdfast import files, paths
 from holdfast.errors import HoldfastError
 
-#: What marks the root of a project.
-_PROJECT_MARKS = (".git", ".holdfast")
+#: What marks the root of a project: settings of holdfast, and what version control systems leave in a clone.
+_PROJECT_MARKS = (
+    ".git", ".holdfast", ".hg", ".jj", ".svn", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul",
+    "CVS",
+)  # fmt: skip
 
 #: Variable for processes that go on elsewhere: the projects around the directory of the command.
 AROUND = "HOLDFAST_AROUND"

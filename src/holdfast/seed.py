@@ -71,6 +71,7 @@ PRELOADED = (
     "holdfast.runner.stage.outputs",
     "holdfast.runner.stage.preflight",
     "holdfast.runner.stage.triaging",
+    "holdfast.store.home_records",
     "holdfast.watch.progress",
     "holdfast.workspace.lock",
     "holdfast.agents.command",

@@ -42,6 +42,7 @@ LIKELY = {
     "quality.noted": "accept_pr",
     "create.": "cli",
     "admitted.added": "cli",
+    "home_records.": "cli",
     "admitted.schedule": "scheduled",
     "inbox.": "cli",
     "replies.": "phone",

@@ -14,7 +14,7 @@ from holdfast import clock, ids
 from holdfast.errors import NotPossible
 from holdfast.store import lock as locks
 from holdfast.store.digest import sha256
-from holdfast.store.layout import Packet
+from holdfast.store.layout import Home, Packet
 from holdfast.testing import Scenario
 from holdfast.views.create import again
 from tests.hostile.planting import write
@@ -42,7 +42,7 @@ def forge_environment(task: Task, **variables: str) -> bytes:
     changed = json.dumps(data).encode()
     with open(task.path("env.json"), "wb") as file:
         file.write(changed)
-    os.unlink(os.path.join(os.environ["HOLDFAST_HOME"], "seals", task.id))
+    os.unlink(Packet(task.packet).seals)
     return line("run.opened", run=1, request=ids.new_ulid(), env_sha256=sha256(changed))
 
 
@@ -102,7 +102,7 @@ data["env"]["FORGED"] = "yes"
 changed = json.dumps(data).encode()
 with open(packet + "/env.json", "wb") as file:
     file.write(changed)
-os.unlink(os.path.dirname(os.path.dirname(packet)) + "/seals/f1")
+os.unlink(SEALS)
 opened = {"id": "01K00000000000000000000000", "at": "2026-01-01T00:00:00.000Z", "type": "run.opened"}
 opened |= {"run": 1, "request": "01K00000000000000000000001"}
 opened["env_sha256"] = hashlib.sha256(changed).hexdigest()
@@ -117,7 +117,7 @@ def test_the_items_of_a_fan_out_get_no_environment_that_the_agent_of_another_has
     monkeypatch.delenv("HOLDFAST_KEEPER")
     up("--slots", "2")
     repo, script = project(), os.path.join(workspace(), "forge.py")
-    write(script, _FORGE)
+    write(script, _FORGE.replace("SEALS", repr(Home(home).seals_of("f1"))))
     seen = os.path.join(workspace(), "seen")
     scenario = agent(("a", f"{sys.executable} {script}"), ("b", f"echo ${{FORGED:-no}} > {seen}"))
     task = start(repo, scenario, plan(item("a"), item("b", depends_on=["a"])), "--accept", "true")
@@ -137,7 +137,6 @@ def test_a_journal_that_was_cut_to_its_first_line_does_not_run_again(home: str) 
     task = Task.shell(f'echo >> {runs}; cp "$HOLDFAST_PACKET/env.json" kept', *EAGER)
     task.wait_for("completed")
     eventually(lambda: not locks.is_held(task.path("runner.lock")), what="the runner left")
-    os.unlink(os.path.join(home, "seals", task.id))
     os.rename(os.path.join(workspace(), "kept"), task.path("env.json"))
     os.unlink(task.path("done", "_task.done"))
     os.unlink(task.path("manifest.json"))
@@ -145,7 +144,7 @@ def test_a_journal_that_was_cut_to_its_first_line_does_not_run_again(home: str) 
         file.readline()
         file.truncate(file.tell())
     kin.run_runner(task)
-    assert "seals" in task.wait_for("interrupted")["interrupt"]["reason"]
+    assert "another process" in task.wait_for("interrupted")["interrupt"]["reason"]
     with open(runs, encoding="utf-8") as file:
         assert file.read() == "\n"
 

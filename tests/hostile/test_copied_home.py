@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.store.layout import Packet
+from holdfast.views import requests
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -31,7 +33,13 @@ def copied(home: str, task: Task) -> Task:
     """The task in a copy of its home. Its project is empty, so that only its own agent's files are there."""
     copy = home + "-copy"
     subprocess.run(["cp", "-a", home, copy], check=True, timeout=30)
-    return Task(os.path.join(copy, "tasks", task.id))
+    return adopted(Task(os.path.join(copy, "tasks", task.id)))
+
+
+def adopted(task: Task) -> Task:
+    """As `resume --adopt` does: a copy has no records, so nothing of it is run before."""
+    requests.adopt(Packet(task.packet))
+    return task
 
 
 def ask(task: Task, verb: str, *args: str) -> subprocess.CompletedProcess[str]:
@@ -152,7 +160,7 @@ def test_an_original_that_was_renamed_is_still_the_original(home: str) -> None:
     os.rename(home, moved)
     subprocess.run(["cp", "-a", moved, home], check=True, timeout=30)
     copy, original = Task(os.path.join(home, "tasks", task.id)), Task(os.path.join(moved, "tasks", task.id))
-    copy.start_runner()
+    adopted(copy).start_runner()
     assert "belongs to another home" in copy.wait_for_event("attempt.ended")["detail"]
     assert ask(copy, "stop").returncode == 0
     copy.wait_for("killed")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.store import process
+from holdfast.store.layout import Home
 from tests.support import tools
 from tests.support.tasks import Task, holdfast, workspace
 
@@ -71,10 +72,15 @@ def test_a_queued_task_cannot_be_completed(
     run = reboot()
     append(task, model.read("events.jsonl").partition(b"\n")[2])
     if removes_seals:
-        os.unlink(os.path.join(home, "seals", task.id))
+        os.unlink(Home(home).seals_of(task.id))
     assert run("queue", "resume").returncode == 0
     done = run("up")
     assert done.returncode == 0, done.stderr
+    if removes_seals:  # by a person, or a backup: no agent can. It is in doubt until a person resumes it.
+        done = run("wait", task.id, "--timeout", "20s")
+        assert done.returncode == 4, done.stdout + done.stderr
+        assert "is in doubt" in done.stdout + done.stderr
+        return
     done = run("wait", task.id, "--timeout", "40s")
     assert done.returncode == 4, done.stdout + done.stderr
     assert "journal" in task.wait_for("interrupted")["interrupt"]["reason"]
@@ -119,7 +125,7 @@ def test_what_an_honest_home_has_is_believed(home: str, reboot: Callable[[], Run
     for pid in (recorder, agent):
         os.kill(pid, signal.SIGKILL)
     # Only what a runner synced is left of the seals: that of the creation, and its first own.
-    os.truncate(os.path.join(home, "seals", "killed"), 64)
+    os.truncate(Home(home).seals_of("killed"), 64)
     run = reboot()
     assert run("up").returncode == 0
     assert run("queue", "resume").returncode == 0

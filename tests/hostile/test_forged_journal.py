@@ -8,6 +8,7 @@ import os
 import pytest
 
 from holdfast import clock, ids
+from holdfast.store.layout import Home
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -139,7 +140,7 @@ def test_missing_seals_are_noticed(home: str) -> None:
     task = Task.shell(kin.WAIT + "exit 3", *EAGER)
     task.agent_pid()
     task.kill_runner()
-    os.unlink(os.path.join(home, "seals", task.id))
+    os.unlink(Home(home).seals_of(task.id))
     append(task, forged_end())
     task.start_runner()
     manifest = task.wait_for("interrupted", "completed", within_s=40)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
 
 from tests.hostile.planting import write
 from tests.support.repos import Repo, judge, packet_for, prepare, report
-from tests.support.tasks import Task, workspace
+from tests.support.tasks import Task, holdfast, workspace
 
 #: `forge.py STORE loose|pack NAME CONTENT`: what an agent does.
 FORGE = r"""
@@ -76,6 +77,24 @@ def test_what_is_judged_and_shown_is_what_is_applied(repo: Repo, how: str) -> No
     task = _play(repo, script, "grep good work")
     assert task.status() == "failed"
     assert "+evil" in task.ask("diff").stdout
+
+
+def test_another_list_of_stores_does_not_count_for_a_diff(home: str, repo: Repo) -> None:
+    """The work of a stage is shown without a snapshot, if there is a later stage."""
+    stages = (("codex_impl", "impl"), ("codex_verify", "verify"))
+    packet = packet_for(home, repo.path, stages=stages, scope_allow=("work",))
+    prepare(packet)
+    repo.write("work", "evil\n")
+    prepare(packet, "codex_verify")
+    store, other = f"{packet.workspace}/git/objects", os.path.join(workspace(), "objects")
+    name = repo.git("hash-object", "work").strip()
+    os.unlink(f"{store}/{name[:2]}/{name[2:]}")
+    subprocess.run([sys.executable, "-c", FORGE, other, "loose", name, "good\n"], check=True)
+    with open(f"{store}/info/alternates", "a", encoding="utf-8") as file:
+        file.write(f"{other}\n")
+    shown = holdfast("diff", packet.task_id, "--stage", "codex_impl")
+    assert "+good" not in shown.stdout
+    assert name in shown.stderr, "the object is missing"
 
 
 def test_a_forged_note_hides_no_hook(home: str, repo: Repo) -> None:

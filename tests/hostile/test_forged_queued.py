@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from holdfast.store.layout import Home
 from tests.support.tasks import Task, holdfast, workspace
 
 
@@ -41,10 +42,15 @@ def test_a_task_that_has_not_run_cannot_be_completed(
     task = queued(home, "false")
     append(task, lines)
     if removes_seals:
-        os.unlink(os.path.join(home, "seals", task.id))
+        os.unlink(Home(home).seals_of(task.id))
     monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
     assert holdfast("queue", "resume").returncode == 0
     assert holdfast("up").returncode == 0
+    if removes_seals:  # by a person, or a backup: no agent can. It is in doubt until a person resumes it.
+        done = holdfast("wait", task.id, "--timeout", "20s")
+        assert done.returncode == 4, done.stdout + done.stderr
+        assert "is in doubt" in done.stdout + done.stderr
+        return
     done = holdfast("wait", task.id, "--timeout", "40s")
     assert done.returncode == 4, done.stdout + done.stderr
     manifest = task.wait_for("interrupted")

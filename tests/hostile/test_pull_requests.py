@@ -61,6 +61,28 @@ def test_a_hook_that_an_earlier_agent_left_does_not_run(home: str, named: str) -
     assert "b.txt" in Repo(evil, with_git=False).git("ls-tree", "--name-only", f"holdfast/{task.id}")
 
 
+@pytest.mark.parametrize("key", ["insteadOf", "pushInsteadOf"])
+def test_a_setting_of_the_user_leads_to_a_path_whose_hooks_do_not_run(home: str, key: str) -> None:
+    root = os.path.dirname(home)
+    ran = os.path.join(root, "ran")
+    mirror = Repo(os.path.join(root, "mirror", "o", "n.git"), with_git=False)
+    mirror.git("init", "-q", "--bare", "-b", "main")
+    for hook in ("pre-receive", "update", "post-receive"):
+        os.chmod(mirror.write(f"hooks/{hook}", f"#!/bin/sh\ntouch {ran}\n"), 0o755)
+    with open(os.path.join(os.environ["HOME"], ".gitconfig"), "w", encoding="utf-8") as file:
+        # The longer one counts.
+        file.write(f'[url "{root}/none/"]\n\t{key} = https://\n')
+        file.write(f'[url "file://{root}/mirror/"]\n\t{key} = https://forge.example/\n')
+    project = Repo(os.path.join(workspace(), "project"))
+    project.commit("a.txt")
+    project.git("remote", "add", "origin", "https://forge.example/o/n.git")
+    task = Task.shell("echo work > b.txt", "--worktree", project=project.path)
+    task.wait_for("completed")
+    done = holdfast("pr", task.id)
+    assert not os.path.exists(ran)
+    assert "b.txt" in mirror.git("ls-tree", "--name-only", f"holdfast/{task.id}"), done.stderr
+
+
 def test_a_branch_that_is_checked_out_at_the_remote_is_not_written(home: str) -> None:
     remote = Repo(os.path.join(os.path.dirname(home), "other"))
     remote.commit("a.txt")

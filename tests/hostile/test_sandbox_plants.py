@@ -141,8 +141,8 @@ def test_links_in_a_private_config_home_open_nothing(home: str, user: User) -> N
     with open(program, "w", encoding="utf-8") as file:
         file.write(f"""#!/bin/sh
             cd $CODEX_HOME
-            if [ ! -e planted ]; then
-                touch planted
+            if [ ! -e sessions ]; then
+                mkdir sessions
                 ln -sfn {user.bin} auth.json
                 rm -rf prompts; ln -sfn {user.key} prompts
                 kill -SEGV $$
@@ -371,7 +371,7 @@ def test_no_other_home_is_visible(home: str, user: User) -> None:
     others = [user.make(f".local/state/{name}") for name in ("holdfast", "second")]
     for name in ("holdfast", "second"):
         user.write(f".local/state/{name}/tasks/day/env.json", SECRET)
-        user.make(f".local/state/{name}/seals")
+        user.make(f".local/state/{name}/projects")
     script = f"ls {' '.join(others)}; cat {' '.join(f'{path}/tasks/*/env.json' for path in others)}; exit 0"
     task = ended(Task.shell(script, "--sandbox", env=user.env))
     assert SECRET not in task.log()
@@ -487,3 +487,38 @@ def test_no_planted_bwrap_if_the_real_one_was_removed(
     command = [*setting.before, "/bin/true"]
     subprocess.run(command, cwd=repo.path, capture_output=True, timeout=60, check=False)
     assert not os.path.exists(ran)
+
+
+# ── the record of the start ──
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"repository": None, "submodules": [], "has_git": False, "forbidden": []},
+        {"repository": {"top": "/", "git_dir": "/root", "common_dir": "/root"}, "has_git": 7},
+        ["no", "record"],
+    ],
+)
+def test_a_planted_record_of_the_start_opens_nothing(
+    home: str, user: User, monkeypatch: pytest.MonkeyPatch, record: object
+) -> None:
+    """Before the first attempt, by an agent of another task that has no sandbox."""
+    project = Repo(os.path.join(os.path.dirname(home), "project"))
+    project.commit("a")
+    os.makedirs(os.path.join(project.path, ".git", "hooks"), exist_ok=True)
+    hook = os.path.join(project.path, ".git", "hooks", "pre-commit")
+    assert holdfast("queue", "pause").returncode == 0
+    command = ("submit", "--id", "it", "--sandbox", "--", "sh", "-c", f"echo evil > {hook}; touch done")
+    done = holdfast(*command, cwd=project.path, env={**user.env, "HOLDFAST_KEEPER": "off"})
+    assert done.returncode == 0, done.stderr
+    task = Task(os.path.join(home, "tasks", "it"))
+    os.makedirs(task.path("sandbox"), exist_ok=True)
+    with open(task.path("sandbox", "start.json"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.sandbox/1", "workspaces": {project.path: record}}, file)
+    assert holdfast("queue", "resume", env={"HOLDFAST_KEEPER": "off"}).returncode == 0
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    assert holdfast("up").returncode == 0
+    task.wait_for("completed", "interrupted", "failed", within_s=40)
+    assert os.path.exists(os.path.join(project.path, "done")), task.log()
+    assert not os.path.exists(hook)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -10,7 +11,6 @@ import sys
 
 import pytest
 
-from holdfast.store.layout import Home
 from tests.support.repos import Repo
 from tests.support.tasks import holdfast, workspace
 from tests.support.tools import need
@@ -35,8 +35,11 @@ def test_a_home_that_a_repository_brings(home: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
     if planted == "pulled":
         assert holdfast("run", "--id", "own", "--", "true", cwd=clone.path).returncode == 0
-    for name in ("tasks/evil", "admitted", "seals"):
-        source, target = os.path.join(theirs["HOLDFAST_HOME"], name), os.path.join(clone.path, "hf", name)
+    records = glob.glob(os.path.join(theirs["XDG_CONFIG_HOME"], "holdfast", "trust", "homes", "*"))
+    brought = [os.path.join(theirs["HOLDFAST_HOME"], "tasks", "evil"), *glob.glob(f"{records[0]}/*/")]
+    for source in brought:
+        name = "tasks/evil" if source.endswith("evil") else os.path.basename(os.path.dirname(source))
+        target = os.path.join(clone.path, "hf", name)
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("bell"), dirs_exist_ok=True)
     try:
         assert holdfast("up", cwd=clone.path).returncode == 0
@@ -52,17 +55,6 @@ def test_a_home_that_a_repository_brings(home: str, monkeypatch: pytest.MonkeyPa
         eventually(lambda: os.path.exists(ran), what="what the user has adopted runs")
     finally:
         holdfast("down", "--now", cwd=clone.path)
-
-
-def test_where_admissions_are(home: str) -> None:
-    """In the home, unless a project is around it."""
-    root = os.path.dirname(home)
-    assert Home(home).admitted == f"{home}/admitted"
-    project = Repo(os.path.join(root, "around"))
-    inner = Home(os.path.join(project.path, "a", "home"))
-    assert not inner.admitted.startswith(project.path)
-    assert inner.packet("t").admission == f"{inner.admitted}/t"
-    assert Home(os.path.join(project.path, "b", "home")).admitted != inner.admitted
 
 
 def test_settings_at_a_relative_path(home: str) -> None:

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from holdfast.testing import Scenario
 from tests.hostile.trusting import project, proof, records
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
@@ -208,6 +209,39 @@ def test_nothing_that_a_work_item_names_is_read_before_it_is_trusted() -> None:
     done = import_from(os.path.join(repo.path, "work.jsonl"), repo)
     assert done.returncode == 2
     assert "bad: it is inside a project and was not trusted yet: options" in done.stderr, done.stderr
+
+
+def test_a_file_of_a_work_item_that_is_too_large_to_compare_is_never_trusted() -> None:
+    repo = project()
+    item = {"id": "bad", "title": "x", "agent": "scripted", "options": {"scenario": "big.json"}}
+    repo.write("work.jsonl", json.dumps(item) + "\n")
+    source, padding = os.path.join(repo.path, "work.jsonl"), " " * (1 << 20)
+    Scenario().result("done").write_to(os.path.join(repo.path, "small.json"))
+    with open(os.path.join(repo.path, "small.json"), encoding="utf-8") as file:
+        repo.write("big.json", file.read() + padding)
+    shown = holdfast("trust", source, "--yes", cwd=repo.path)
+    assert "big.json: it has more than 1048576 bytes" in " ".join(shown.stdout.split())
+    Scenario().tool(command=f"touch {proof()}").result("done").write_to(os.path.join(repo.path, "small.json"))
+    with open(os.path.join(repo.path, "small.json"), encoding="utf-8") as file:
+        repo.write("big.json", file.read() + padding)
+    done = import_from(source, repo)
+    assert "changed since you trusted it: options" in done.stderr, done
+    assert "bad\n" not in done.stdout
+
+
+def test_which_file_of_a_work_item_has_which_content_is_trusted() -> None:
+    """Files whose contents together are the same are not the same files."""
+    repo = project()
+    options = {"settings_path": "a.json", "system_prompt_path": "b.md"}
+    item = {"id": "bad", "title": "x", "agent": "claude", "options": options}
+    repo.write("work.jsonl", json.dumps(item) + "\n")
+    source = os.path.join(repo.path, "work.jsonl")
+    repo.write("a.json", "{}")
+    repo.write("b.md", "x\0y")
+    assert holdfast("trust", source, "--yes", cwd=repo.path).returncode == 0
+    repo.write("a.json", "{}\0x")
+    repo.write("b.md", "y")
+    assert "changed since you trusted it: options" in import_from(source, repo).stderr
 
 
 def test_a_script_can_trust_the_items_of_one_import_and_the_settings_of_its_project() -> None:

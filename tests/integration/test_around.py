@@ -10,6 +10,7 @@ from holdfast.testing import Scenario
 from tests.support.packets import REPORTS, WORK, Written, gate
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -66,6 +67,27 @@ def test_a_plain_run_that_must_be_accepted_is_compared() -> None:
     task = Task.shell(script, "--worktree", "--accept", f"test -e {WORK}", project=repo.path)
     task.wait_for("completed", within_s=30)
     assert "refs/tags/v9" in task.read("outputs", "_summary.md").decode()
+
+
+def test_an_apply_meanwhile_is_named_as_the_cause() -> None:
+    repo = project()
+    first = Task.shell("echo new > other.txt", "--id", "first", "--worktree", project=repo.path)
+    first.wait_for("completed", within_s=30)
+    script = (
+        f"touch {repo.path}/../begun; while [ ! -e {repo.path}/../go ]; do sleep 0.05; done; touch {WORK}"
+    )
+    task = Task.shell(script, "--worktree", "--accept", f"test -e {WORK}", project=repo.path)
+    eventually(lambda: os.path.exists(f"{repo.path}/../begun"), 20, "it runs")
+    assert holdfast("apply", "first").returncode == 0
+    with open(f"{repo.path}/../go", "w", encoding="utf-8"):
+        pass
+    task.wait_for("completed", within_s=30)
+    summary = task.read("outputs", "_summary.md").decode()
+    assert (
+        "files of the project itself changed: other.txt while command_run ran; 'holdfast apply first'"
+        in summary
+    )
+    assert "if that was not you" not in summary
 
 
 def test_ls_names_readers_whose_tools_were_denied_and_the_exit_status_is_0() -> None:

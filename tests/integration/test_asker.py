@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import paths
 from holdfast.views.cli import verbs
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
@@ -188,11 +189,11 @@ def test_every_verb_that_acts_on_the_machine_or_on_its_task_is_refused(home: str
 
 
 def _settings() -> list[str]:
-    """Every file in the user's directory."""
+    """Every file in the user's directory, but for the records of tasks that run."""
     return sorted(
         os.path.join(folder, name)
         for folder, _, names in os.walk(os.path.expanduser("~"))
-        if not folder.startswith(os.environ["HOLDFAST_HOME"])
+        if not folder.startswith((os.environ["HOLDFAST_HOME"], os.path.join(paths.trust_dir(), "homes")))
         for name in names
     )
 

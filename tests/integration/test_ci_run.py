@@ -39,11 +39,11 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def failed(checkout, count: int, times: int = 1) -> list[str]:
-    """This many tests fail, in this many runs of `make test`."""
+def failed(checkout, count: int, times: int = 1, target: str = "test") -> list[str]:
+    """This many tests fail, in this many runs of the target."""
     names = [f"tests/integration/test_{number}.py::test_it[a b]" for number in range(count)]
     (checkout / "failed").write_text(json.dumps(dict.fromkeys(names, True)))
-    (checkout / "test.fails").write_text(f"{times}\n")
+    (checkout / f"{target}.fails").write_text(f"{times}\n")
     return names
 
 
@@ -72,6 +72,21 @@ def test_up_to_three_tests_get_a_second_try_and_are_listed_at_the_end(checkout) 
     assert status == 0
     assert calls[2:4] == [FIRST, "test WORKERS=1 ARGS=--last-failed --last-failed-no-failures=none"]
     assert printed.endswith("== needed a second try (3):\n" + "\n".join(names) + "\n")
+
+
+def test_the_tests_of_check_get_a_second_try_too(checkout) -> None:
+    names = failed(checkout, 1, target="check")
+    status, printed, calls = run(checkout)
+    assert status == 0
+    assert calls[1:4] == ["check", "test WORKERS=1 ARGS=--last-failed --last-failed-no-failures=none", FIRST]
+    assert printed.endswith("== needed a second try (1):\n" + names[0] + "\n")
+
+
+def test_a_check_that_is_no_test_gets_none(checkout) -> None:
+    (checkout / "check.fails").write_text("1\n")
+    status, printed, calls = run(checkout)
+    assert (status, calls) == (1, ["mcp-setup", "check"])
+    assert "no single test did" in printed
 
 
 def test_a_fourth_is_too_many(checkout) -> None:

@@ -56,6 +56,9 @@ def test_items_are_worked_on_apart_and_merged_together() -> None:
         assert (spec["parent"], spec["queue"]["pool"]) == (task.id, "default")
     listed = holdfast("ls", "-q", "--label", "fan-out=f1").stdout.split()
     assert sorted(listed) == ["f1", "f1.a", "f1.b", "f1.c"]
+    # As many as 'git log' lists, not only those that are on no branch of an item.
+    ahead = repo.git("rev-list", "--count", "HEAD..holdfast/f1").strip()
+    assert f"unmerged work: {ahead} commits on holdfast/f1" in holdfast("rm", task.id).stderr
     applied = holdfast("apply", task.id)
     assert applied.returncode == 0
     assert f"  holdfast rm --items {task.id}   remove the task and its items" in applied.stderr
@@ -106,7 +109,9 @@ def test_what_breaks_the_others_is_left_out_and_told() -> None:
     assert states["c"] == "left_out"
     refused = next(row for row in rows(task).values() if row["returned"])
     assert accept in refused["reason"]
-    assert task.manifest()["status_reason"]
+    reason = task.manifest()["status_reason"]
+    assert reason.startswith("1 of 3 merged; left out: ")
+    assert f"{refused['id']}: " in reason
     assert not os.path.exists(children(task, "c")[0].packet)
     assert accept in task.read("outputs", f"{refused['id']}.merge.md").decode()
 
@@ -236,6 +241,43 @@ def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> N
     assert on_branch(repo, "b.txt") == "b\n"
     assert "a (f1.a): merged, 1 file changed" in holdfast("show", task.id).stdout
     assert holdfast("show", child.id).stdout.count("parent    f1") == 1
+
+
+def test_a_fan_out_whose_items_wait_for_a_person_says_so() -> None:
+    repo = project()
+    asks = Scenario().usage(input_tokens=500, output_tokens=500, cost_usd=0.25).interrupt_request("which?")
+    asks = asks.result("ok").resumed(Scenario().tool("sh", command="echo b > b.txt").say("done").result("ok"))
+    task = start(repo, asks, plan(item("a"), item("b", depends_on=["a"])))
+    (child,) = children(task, "a")
+    eventually(lambda: os.path.exists(child.packet) and child.status() == "interrupted", 30, "a asks")
+    waited = holdfast("wait", task.id, "--timeout", "30s")
+    assert (waited.returncode, waited.stdout) == (4, "f1 running\n"), waited.stderr
+    assert "f1 waits for a person, with f1.a; 'holdfast show f1.a' says what to do" in waited.stderr
+    shown = holdfast("show", task.id).stdout
+    assert "waits     for a person, with f1.a" in shown
+    assert "next      holdfast resume f1.a -m 'ANSWER'" in shown
+    assert "cost $0.25 (all items together)" in shown
+    (row,) = [row for row in json.loads(holdfast("ls", "--json").stdout) if row["task_id"] == task.id]
+    assert (row["group"], row["asking"]) == ("needs you", ["f1.a"])
+    assert "[waits for a person, with f1.a]" in holdfast("ls").stdout
+    task.stop()
+
+
+def test_a_retry_grants_items_their_part_of_the_budget_again() -> None:
+    repo = project()
+    scenario = Scenario().usage(input_tokens=500, output_tokens=500).tool("sh", command="touch wrong.txt")
+    scenario = scenario.say("done").result("ok")
+    right = Scenario().tool("sh", command="mv wrong.txt right.txt").say("done").result("ok")
+    task = start(
+        *(repo, scenario.resumed(right), plan(item("a", scope=["right.txt"]))),
+        *("--budget-tokens", "100"),
+    )
+    task.wait_for("failed", within_s=WITHIN_S)
+    assert rows(task)["a"]["state"] == "left_out"
+    assert task.ask("retry").returncode == 0
+    task.wait_for("completed", within_s=WITHIN_S)
+    (child,) = children(task, "a")
+    assert child.events("request.refused") == []
 
 
 def test_a_task_that_was_removed_is_not_made_again_before_a_retry() -> None:

@@ -374,6 +374,7 @@ def test_a_keeper_started_with_an_empty_environment_runs_tasks_as_they_were_aske
     finally:
         os.umask(umask)
     bare = {"HOLDFAST_HOME": home, "HOLDFAST_TEST_ID": os.environ["HOLDFAST_TEST_ID"]}
+    bare["HOME"] = os.environ["HOME"]  # that of the account has no record of the task
     argv = [sys.executable, "-m", "holdfast", "up"]
     done = subprocess.run(argv, env=bare, cwd="/", capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr

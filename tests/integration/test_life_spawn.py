@@ -181,7 +181,9 @@ def test_only_what_was_captured_and_our_own_variables_reach_the_agent(home: str)
         "HOME",
         "TERM",
     }
-    allowed |= {"HOLDFAST_HOME"} | {name for name in os.environ if name.lower().endswith("_proxy")}
+    allowed |= {"HOLDFAST_HOME", "HOLDFAST_TRUST_DIR"} | {
+        name for name in os.environ if name.lower().endswith("_proxy")
+    }
     assert [n for n in captured - allowed if not n.startswith(("LC_", "XDG_"))] == []
     assert pairs["WANTED"] == "yes"
 

@@ -188,6 +188,46 @@ def test_a_budget_per_day_holds_the_queue(home: str) -> None:
     assert "budget   $2.00 of $5.00 spent today" in holdfast("status").stdout
 
 
+def test_the_money_of_an_interrupted_and_of_a_stopped_task_counts_once(home: str) -> None:
+    loops.settings("budget_per_day = 9\n")
+    scenario = Scenario().on_resume("restart").usage(cost_usd=2.0)
+    scenario = scenario.unauthorized("Invalid API key", times=2).result("ok")
+    path = scenario.write_to(os.path.join(workspace(), "costly.json"))
+
+    def spends(text: str) -> None:
+        row = f"budget   {text} of $9.00 spent today"
+        eventually(lambda: row in holdfast("status").stdout, 20, row)
+
+    first = loops.submit("--agent", "scripted", "-o", f"scenario={path}", "do it")
+    up()
+    first.wait_for("interrupted")
+    spends("$2.00")
+    first.ask_patiently("resume")
+    eventually(lambda: len(first.events("attempt.ended")) == 2 and first.status() == "interrupted", 20)
+    spends("$4.00")
+    first.ask_patiently("stop")
+    first.wait_for("killed")
+    first.ask_patiently("retry")
+    first.wait_for("completed")
+    spends("$6.00")
+    other = loops.submit("--", "sh", "-c", working())
+    other.wait_for("completed")
+    spends("$6.00")
+
+
+def test_money_that_is_not_known_makes_what_is_spent_a_least(home: str) -> None:
+    loops.settings("budget_per_day = 1.50\n")
+    scenario = Scenario().crash("KILL", once=True).usage(cost_usd=2.0).result("ok")
+    path = scenario.write_to(os.path.join(workspace(), "costly.json"))
+    first = loops.submit("--agent", "scripted", "-o", f"scenario={path}", "do it")
+    loops.submit("--", "sh", "-c", working())
+    up()
+    first.wait_for("completed")
+    why = "at least $2.00 of $1.50 per day are spent"
+    eventually(lambda: why in " ".join(holdfast("queue", "ls").stderr.split()), what="the queue says why")
+    assert "budget   at least $2.00 of $1.50 spent today" in holdfast("status").stdout
+
+
 def test_a_paused_queue_starts_nothing_and_goes_on_when_resumed(home: str) -> None:
     loops.settings('pool_limits = ["nightly=1"]\n')
     assert holdfast("queue", "pause", "nightly").returncode == 0
@@ -289,7 +329,8 @@ def test_failures_in_a_row_back_off_and_then_ask_a_person(home: str) -> None:
     assert begins[1] - ends[0] >= 1.9  # 2^1, less the moment in which the end was noticed
     with open(mark, encoding="utf-8") as file:
         text = file.read()
-    assert text.startswith("2 queued tasks failed in a row")
+    # Not their number: tasks that run at that moment may fail, too.
+    assert text.startswith("the limit of 2 failed tasks in a row is reached")
     eventually(lambda: os.path.exists(told), what="and is told")
     with open(told, encoding="utf-8") as file:
         notice = file.read()

@@ -62,6 +62,29 @@ def test_an_objection_is_told_everywhere(last: str, report: str, text: str) -> N
     assert f"warning: there are objections: {last}: {concern['text']}" in applied.stderr
 
 
+def test_a_finding_that_is_no_objection_is_among_the_next_commands() -> None:
+    stages = {"scripted_impl": None, "scripted_review": review("- minor — b.txt:1 — a typo")}
+    task = Written(stages).start()
+    assert "concerns" not in task.wait_for("completed", within_s=40)
+    assert holdfast("wait", task.id).returncode == 0
+    assert "holdfast show it --findings   read what its reviewers found" in holdfast("show", task.id).stdout
+    assert "a typo" in holdfast("show", task.id, "--findings").stdout
+
+
+def test_an_approval_that_was_given_is_no_open_question() -> None:
+    task = Written({"scripted_brief": None, "scripted_impl": None}, approval=["scripted_impl"]).start()
+    task.wait_for("interrupted", within_s=40)
+    assert "holdfast approve it" in holdfast("show", "it").stdout
+    task.ask_patiently("approve")
+    task.wait_for("completed", within_s=40)
+    texts = (summary(task), holdfast("report").stdout, holdfast("show", "it").stdout, task.log())
+    for text in texts:
+        words = " ".join(text.split())
+        assert "scripted_impl waited for approval" in words
+        assert "approved by" in words
+        assert "holdfast approve" not in words
+
+
 def test_what_was_fixed_is_history() -> None:
     stages = {
         "scripted_review": review("- blocker — a.txt:1 — it is lost"),

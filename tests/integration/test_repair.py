@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from typing import Any
 
 import pytest
 
+from holdfast import clock
 from holdfast.testing import Scenario
 from tests.support.packets import REPORTS, WORK, Written, calls, gate, played
 from tests.support.repos import Repo
@@ -146,16 +149,72 @@ def test_repairs_end_after_their_number_and_the_recommended_command_sends_it_bac
     assert "grep -q good b.txt` failed" in last
 
 
+def test_all_views_agree_on_what_the_gates_refused_and_how_long_the_stages_took() -> None:
+    again = Scenario().tool("sh", command=f"rm -f {WORK}").say(REPORTS["impl"]).result("ok")
+    impl = Scenario().tool("sh", command=f"echo bad > {WORK}").say(REPORTS["impl"]).result("ok")
+    written = packet({IMPL: impl.resumed(again), VERIFY: None})
+    done = holdfast("run", "--packet", written.path, cwd=written.project.path)
+    assert done.returncode == 1, done.stderr
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it"))
+    # The gate of the verification ran the commands; that of the implementation then found no change.
+    assert [judged["stage"] for judged in task.events("gate.judged")] == [IMPL, VERIFY, IMPL, IMPL, IMPL]
+    assert task.manifest()["status_reason"].startswith(f"the gate of {IMPL} did not pass after 2 repairs: ")
+    assert task.manifest()["status_reason"].endswith(" (contract_violation)")
+    # Without a terminal, too, a line says why the work goes back.
+    back = f"it: the gate of {VERIFY} refused the work, which goes back to {IMPL}: `cat b.txt; grep"
+    assert sum(line.startswith(back) for line in done.stderr.splitlines()) == 1
+    assert f"it: the gate of {IMPL} refused the work: " in done.stderr
+    shown = holdfast("show", "it").stdout
+    assert f"accept    1 command, failed in {VERIFY}, not run since (outputs/{VERIFY}.artifact.md)" in shown
+    # One definition of a stage's time: with its gates, in all of its calls.
+    lived_s = 0.0
+    opened = {event["attempt"]: event["stage"] for event in task.events("attempt.opened")}
+    for event in task.events("attempt.ended"):
+        lived_s += event["lived_s"] if opened[event["attempt"]] == IMPL else 0.0
+    (row,) = (stage for stage in task.manifest()["stages"] if stage["name"] == IMPL)
+    assert row["worked_s"] == pytest.approx(lived_s, abs=0.01)
+    took = clock.duration_text(row["worked_s"])
+    assert re.search(rf"{IMPL} +failed +{re.escape(took)} +4 calls", shown), shown
+    assert f"exit 0, {took}, 4 attempts, " in task.read("outputs", "_summary.md").decode()
+    told = [float(seconds) for seconds in re.findall(rf"{IMPL} \w+ after ([\d.]+)s", done.stderr)]
+    assert sum(told) == pytest.approx(row["worked_s"], abs=0.2)
+
+
 def test_a_repair_is_a_paid_call() -> None:
     budgets = {"retry_budget": 2, "paid_call_budget": 2, "max_wallclock_sec": 60}
     task = packet({IMPL: wrong_then("bad", "good"), VERIFY: None}, budgets=budgets).start()
     manifest = task.wait_for("interrupted", within_s=40)
     assert "paid calls" in manifest["interrupt"]["reason"]
+    # The budget does not hide what was refused; and a repair that did not begin is none.
+    refused = f"the gate of {VERIFY} refused the work: `cat b.txt; grep -q good b.txt` failed"
+    assert refused in manifest["interrupt"]["reason"]
+    assert repairs_of(task) == (0, 0, False)
     assert len(calls(task)) == 2
     # The recommended command grants as much again, and the repair continues.
     assert task.ask("resume").returncode == 0
     task.wait_for("completed", within_s=40)
     assert calls(task, IMPL)[-1]["mode"] == "resume"
+    assert repairs_of(task) == (1, 1, True)
+    assert "(repair 1)" in task.log()
+    assert "repairs: 1" in task.read("outputs", "_summary.md").decode()
+
+
+def repairs_of(task: Task) -> tuple[int, int, bool]:
+    """The repairs of a task: in the manifest, in the report, and whether `show` has a row of them."""
+    report = json.loads(holdfast("report", "--json").stdout)
+    rows = [row["repairs"] for row in report["ended"] if row["task_id"] == task.id]
+    shown = any(line.startswith("repairs") for line in holdfast("show", task.id).stdout.splitlines())
+    return len(task.manifest().get("repairs") or ()), sum(rows), shown
+
+
+def test_a_plain_task_names_budget_and_refusal() -> None:
+    scenario = Scenario().usage(cost_usd=2.0).result("done")
+    task = Task.play(scenario, "--accept", "grep -q good b.txt", "--budget-usd", "1", project=project().path)
+    reason = task.wait_for("interrupted", within_s=40)["interrupt"]["reason"]
+    assert reason.startswith("its budget is used up: $2.00 of $1.00, and the gate of scripted_run refused")
+    assert "grep -q good b.txt" in reason
+    assert repairs_of(task) == (0, 0, False)
+    task.stop()
 
 
 def test_a_profile_or_a_packet_may_turn_it_off() -> None:

@@ -31,7 +31,7 @@ _FILES = (
     ".npmrc",
     ".config/gh/hosts.yml",
     ".codex/auth.json",
-    ".config/holdfast/trust",
+    ".config/holdfast/trust/key",
     ".claude/settings.json",
     ".bashrc",
     "notes",
@@ -91,7 +91,10 @@ class Outside:
             files = [folder] if os.path.isfile(folder) else []
             files += [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
             if folder == self.user:
-                files = [path for path in files if not path.startswith(self.repo.path + "/")]
+                trust = os.path.join(self.user, ".config", "holdfast", "trust")
+                # The records of its own task are the runner's.
+                others = (self.repo.path + "/", trust + "/homes/", trust + "/projects/")
+                files = [path for path in files if not path.startswith(others)]
             for path in files:
                 with open(path, "rb") as file:
                     found[path] = file.read()

@@ -72,7 +72,7 @@ class InboxMachine(RuleBasedStateMachine):
     def _open(self) -> Ledger:
         task = load.fold(self.packet)
         ledger = Ledger(self.packet, task, opened(self.packet), Redactor({}))
-        self.context = Context(ledger, None, {})  # nothing waits here
+        self.context = Context(ledger, None)  # nothing waits here
         return ledger
 
     @rule(

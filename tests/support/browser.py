@@ -35,13 +35,13 @@ def program() -> str:
 def browsing(served: Served, name: str, *, relay: int | None = None) -> Iterator[Page]:
     """A page of the server, let in by the printed address. If the test fails, a picture is kept.
 
-    Fails if the page has an error, or does what its policy forbids. `relay`: the browser reaches the server,
-    as localhost, through this port.
+    Fails if the page has an error, or does what its policy forbids. `relay`: the browser reaches the server
+    through this port.
     """
-    rules = () if relay is None else (f"--host-resolver-rules=MAP localhost:{served.port} 127.0.0.1:{relay}",)
-    with _context(name, *rules) as context:
+    rules = () if relay is None else (f"--host-resolver-rules=MAP {served.host} 127.0.0.1:{relay}",)
+    with browser_context(name, *rules) as context:
         page = context.new_page()
-        page.goto(served.address if relay is None else served.address.replace("127.0.0.1", "localhost"))
+        page.goto(served.address)
         page.wait_for_selector("main h1", timeout=WITHIN_MS)
         yield page
 
@@ -49,7 +49,7 @@ def browsing(served: Served, name: str, *, relay: int | None = None) -> Iterator
 @contextmanager
 def from_file(path: str, name: str, query: str = "") -> Iterator[tuple[Page, list[str]]]:
     """A page from a file, and the addresses that it requests: the list grows. Fails as `browsing` does."""
-    with _context(name) as context:
+    with browser_context(name) as context:
         requested: list[str] = []
         context.on("request", lambda request: requested.append(request.url))
         page = context.new_page()
@@ -59,7 +59,7 @@ def from_file(path: str, name: str, query: str = "") -> Iterator[tuple[Page, lis
 
 
 @contextmanager
-def _context(name: str, *arguments: str) -> Iterator[BrowserContext]:
+def browser_context(name: str, *arguments: str) -> Iterator[BrowserContext]:
     chromium = program()
     from playwright.sync_api import sync_playwright
 

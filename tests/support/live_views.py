@@ -132,7 +132,8 @@ class View:
         if self.name != "serve":
             return True
         host = self.said.partition("/#")[0].strip().removeprefix("http://")
-        connection = http.client.HTTPConnection(host, timeout=20)
+        # Only browsers know names below localhost.
+        connection = http.client.HTTPConnection("127.0.0.1", int(host.rpartition(":")[2]), timeout=20)
         try:
             connection.request("GET", "/", headers={"Host": host})
             with connection.getresponse() as answer:

@@ -23,7 +23,7 @@ def context_of(ledger: Ledger) -> Iterator[Context]:
     """A runner's context; afterwards the signals of the test process are as before."""
     before = {each: signal.getsignal(each) for each in DETACH}
     waiter = Waiter(ledger.packet)
-    context = Context(ledger, waiter, {})
+    context = Context(ledger, waiter)
     try:
         yield context
     finally:

@@ -14,6 +14,7 @@ from holdfast import clock, spawn
 from holdfast.keeper import delivery, loop_state
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits
+from holdfast.queue import schedule
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.redact import Redactor
@@ -215,3 +216,30 @@ def test_a_notice_is_tried_again_after_its_pause_wherever_the_clock_went(hands: 
     assert delivery.time_left_s(next_at, 25) < 0
     hands.step_back(8 * HOUR)
     assert delivery.time_left_s(next_at, 25) == 25
+
+
+# ── schedules ──
+
+
+@pytest.mark.parametrize("every", ["day@02:00", "6h"])
+@pytest.mark.parametrize("field", ["last_at", "created_at"])
+def test_a_schedule_that_ran_while_the_clock_was_ahead_runs_again(
+    hands: Clock, home: str, every: str, field: str
+) -> None:
+    times = {"created_at": clock.iso(hands.wall), "last_at": None}
+    times[field] = clock.iso(hands.wall + 10 * 365 * 24 * HOUR)
+    made = schedule.Schedule(name="it", every=every, **times)
+    due = schedule.missed_at(made, hands.wall)
+    assert due is not None
+    assert hands.wall - 25 * HOUR < due <= hands.wall
+    ran = made.evolve(last_at=clock.iso(due))
+    assert schedule.missed_at(ran, hands.wall) is None
+    assert 0 < schedule.next_at(ran) - hands.wall <= 25 * HOUR
+
+
+def test_a_clock_that_is_set_back_a_little_runs_nothing_twice(hands: Clock, home: str) -> None:
+    made = schedule.Schedule(name="it", every="6h", created_at=clock.iso(hands.wall - 24 * HOUR))
+    ran = made.evolve(last_at=clock.iso(hands.wall))
+    hands.step_back(HOUR)
+    assert schedule.missed_at(ran, hands.wall) is None
+    assert schedule.next_at(ran) == hands.wall + 7 * HOUR

@@ -44,8 +44,12 @@ class ConfigHome(Record):
     command_logins: tuple[str, ...] = ()
     #: Shown as they are, writable, if the task continues a session of the user.
     sessions: tuple[str, ...] = ()
-    #: Copied once: settings that the program itself may change. A path with `~/` is copied to its last name.
+    #: Copied before each attempt: settings that the program itself may change. A path with `~/` is copied to
+    #: its last name.
     copies: tuple[str, ...] = ()
+    #: Other data of the program that later attempts need, as patterns. Everything that no field names is
+    #: removed before each attempt: an agent may have planted settings.
+    keeps: tuple[str, ...] = ()
     #: The variable that is set to the path.
     variable: str = ""
     #: The user's own is used, writable.
@@ -191,7 +195,7 @@ class PrivateHome(Record):
     The runner creates it before the start.
 
     The user's home is the captured value of `variable`, or `default` below HOME. Missing names are skipped,
-    existing ones in the private home are kept, and `variable` is set to `path` for the agent.
+    and `variable` is set to `path` for the agent.
     """
 
     #: The variable with the program's config home.
@@ -203,8 +207,11 @@ class PrivateHome(Record):
     links: tuple[str, ...] = ()
     #: Those of them that the program renews.
     logins: tuple[str, ...] = ()
-    #: Copied once: files that the program changes.
+    #: Copied before each attempt: settings that the program changes.
     copies: tuple[str, ...] = ()
+    #: Data of the program that later attempts need, as patterns. Everything else is removed before each
+    #: attempt: an agent may have planted settings.
+    keeps: tuple[str, ...] = ()
 
 
 class Launch(Record):

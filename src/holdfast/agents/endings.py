@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast import clock
 from holdfast.model import outcome as oc
 from holdfast.model.outcome import Outcome
 
@@ -94,7 +95,7 @@ def early(outcome: Outcome, lived_s: float, stderr: str) -> Outcome:
         return outcome
     lines = [line.strip()[:_DETAIL_CHARS] for line in stderr.splitlines() if line.strip()][-_EARLY_LINES:]
     new = [line for line in lines if line not in outcome.detail]
-    words = f"{outcome.detail}; {lived_s:.1f} s after its start"
+    words = f"{outcome.detail}; {clock.duration_text(lived_s)} after its start"
     return outcome.evolve(detail=f"{words}: {' / '.join(new)}" if new else words)
 
 

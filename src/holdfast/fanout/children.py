@@ -14,6 +14,7 @@ from holdfast.model.record import Record
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import TaskSpec, short_name
 from holdfast.model.status import ENDS, Status
+from holdfast.model.usage import Usage
 from holdfast.packet import create, environment, inbox, load, sealed
 from holdfast.queue import sync
 from holdfast.redact import Redactor
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from holdfast.model.fan_out import Row
     from holdfast.model.spec import Limits
-    from holdfast.model.usage import Usage
     from holdfast.store.layout import Home, Packet
 
 
@@ -126,19 +126,33 @@ def enqueue(home: Home) -> None:
     inbox.ring_keeper(home)
 
 
-def send_back(parent: Packet, row: Row) -> None:
-    """Let the agent of an item continue in its session, with what is wrong with its work."""
+def send_back(parent: Packet, row: Row) -> str:
+    """Let the agent of an item continue, with what is wrong with its work. Returns the id of the request."""
     packet = packet_of(parent, row)
     task = load.fold(packet)
     args: dict[str, Any] = {"env": _environment(parent), "message": row.message}
     args["from"] = task.spec.stages[-1].name
-    if rest := left_of(_first_limits(packet), task.total_usage):
-        args["set"] = [f"{field}={amount}" for field, amount in rest.items()]
+    if grant := granted(_first_limits(packet), task.total_usage):
+        args["set"] = [f"{field}={amount}" for field, amount in grant.items()]
     request = inbox.drop(packet, "retry", args, by=f"the fan-out {parent.task_id}")
     failpoint("fanout.sent_back")
     entry = {"operation": "request.retry", "task_id": packet.task_id, "by": request.by}
     audit.append(packet.home, {**entry, "asker": request.asker, "request": request.id})
     wake(packet)
+    return request.id
+
+
+def refusal(packet: Packet, request_id: str) -> str:
+    """Why a request was refused; empty if it was not."""
+    answer = load.fold(packet).requests.get(request_id)
+    return answer.reason if isinstance(answer, ev.RequestRefused) else ""
+
+
+def granted(limits: Limits, used: Usage) -> dict[str, str]:
+    """The budgets of work that goes back: what is left. If nothing is left, a person has retried the fan-out,
+    and that grants the whole part again, as the retry of any task does."""
+    rest = left_of(limits, used)
+    return left_of(limits, Usage(cost_usd=0.0)) if _is_spent(rest) else rest
 
 
 def left_of(limits: Limits, used: Usage) -> dict[str, str]:
@@ -154,7 +168,10 @@ def left_of(limits: Limits, used: Usage) -> dict[str, str]:
 
 def is_spent(packet: Packet) -> bool:
     """Whether a task has used up its part of the budgets."""
-    rest = left_of(_first_limits(packet), load.fold(packet).total_usage)
+    return _is_spent(left_of(_first_limits(packet), load.fold(packet).total_usage))
+
+
+def _is_spent(rest: dict[str, str]) -> bool:
     return any(float(amount) <= 0 for amount in rest.values())
 
 

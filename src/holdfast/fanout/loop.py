@@ -125,7 +125,9 @@ class _Conductor:
                 with git.SharedDirectories():
                     self._merge(name, found[name])
             case decide.SendBack(item=name):
-                self._send_back(self._record.row(name))
+                row = self._record.row(name)
+                if refused := self._send_back(row):
+                    self._leave_out(name, f"its agent cannot continue: {refused}", judged_run=row.judged_run)
             case decide.LeaveOut(item=name, reason=reason):
                 self._leave_out(name, reason, judged_run=found[name].run if name in found else 0)
             case _:
@@ -165,7 +167,8 @@ class _Conductor:
                 pause_s = min(pause_s * 1.5, _LONGEST_S)
                 continue
             elif child.run <= row.judged_run and not child.is_gone:
-                self._send_back(row)
+                if refused := self._send_back(row):
+                    raise NotPossible(f"there is no plan: {row.task} cannot continue: {refused}")
             elif (items := self._planned(row, child)) is not None:
                 return items
             pause_s = _SHORTEST_S
@@ -178,6 +181,7 @@ class _Conductor:
         if child.status == Status.COMPLETED and not plan.problems:
             return plan.items
         is_last = child.status != Status.COMPLETED or row.returned >= self._plan.times
+        is_last = is_last or children.is_spent(children.packet_of(self._packet, row))
         reason = self._redact("; ".join(plan.problems) if child.status == Status.COMPLETED else child.reason)
         told = row.evolve(
             reason=reason, judged_run=child.run, returned=row.returned + 1, message=split.message(plan)
@@ -266,15 +270,17 @@ class _Conductor:
 
     # ── what does not fit ──
 
-    def _send_back(self, row: Row) -> None:
+    def _send_back(self, row: Row) -> str:
+        """Let the agent of an item continue. Why its task refused that; empty if it did not."""
         packet = children.packet_of(self._packet, row)
-        children.send_back(self._packet, row)
+        request_id = children.send_back(self._packet, row)
         # Until the runner has taken it, the request is pending, so that it is not sent twice.
         _say(f"{row.id}: its agent continues")
         until_mono = clock.mono() + _LONGEST_S
         while inbox.names(packet) and clock.mono() < until_mono:
             clock.sleep(_SHORTEST_S)
         children.relist(packet)
+        return children.refusal(packet, request_id)
 
     def _leave_out(self, name: str, reason: str, *, judged_run: int = 0) -> None:
         text = self._redact(reason)

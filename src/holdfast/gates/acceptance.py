@@ -1,6 +1,7 @@
 """The check `acceptance`: run the commands that prove the work, in a clean room, each with a time limit.
 
-The commands of the user run as they were written; those that a brief adds are screened. If all pass, they run
+The commands of the user run as they were written; those that a brief adds are screened, and run in a sandbox.
+If all pass, they run
 once more on the tree of the task's start: commands that passed there as well prove nothing about the work,
 which is reported. A command that cannot start runs there too: if it could not start before the work either,
 it is no fault of the work.
@@ -13,6 +14,8 @@ from holdfast.gates import cannot_start, room_commands, script
 from holdfast.gates.acceptance_commands import Acceptance, Command, Result, run
 from holdfast.gates.base import Case, Check, in_scope
 from holdfast.model.acceptance import CHECK
+from holdfast.model.spec import SandboxSpec
+from holdfast.sandbox import machine
 from holdfast.store import atomic
 from holdfast.units import plural
 from holdfast.workspace import base as bases
@@ -26,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.gates.base import Workspace
     from holdfast.gates.cannot_start import Probe
+    from holdfast.sandbox.machine import SandboxProblem
     from holdfast.workspace.base import Base
     from holdfast.workspace.clean_room import Room
     from holdfast.workspace.project_tree import ProjectTree
@@ -37,15 +41,41 @@ _IN_PLACE = "the acceptance commands ran where the agent worked, with everything
 
 def check(case: Case) -> Check:
     """Run all commands and record what each did."""
+    commands, sandbox, left_out = commands_of(case), case.sandbox, ""
+    if sandbox is None and any(command.is_proposed for command in commands):
+        # An agent chose them, or who can write into its report: they do not run with the user's rights.
+        sandbox, left_out = SandboxSpec(), _without_sandbox(machine.find_problem())
+    if left_out:
+        sandbox = None
+        commands = tuple(command for command in commands if not command.is_proposed)
+        if not commands:
+            return Check(name=CHECK, passed=False, reasons=(left_out,), cannot_start=True)
+    done = _check(case, commands, sandbox)
+    if not left_out:
+        return done
+    return done.evolve(reasons=(*done.reasons, left_out), is_warning=done.is_warning or done.passed)
+
+
+def _without_sandbox(problem: SandboxProblem | None) -> str:
+    """Why commands of the brief are not run; empty if they are."""
+    if problem is None:
+        return ""
+    return (
+        "the commands that the brief proposed were not run, because they run only in a sandbox, and "
+        f"{problem.message}; name them in acceptance.commands to run them as you"
+    )
+
+
+def _check(case: Case, commands: tuple[Command, ...], sandbox: SandboxSpec | None) -> Check:
     acceptance = Acceptance(
-        commands=commands_of(case),
+        commands=commands,
         setup=case.pipeline.acceptance_setup,
         links=room_commands.Links(names=case.pipeline.acceptance_links, deny=case.pipeline.scope_deny),
         limit_s=case.pipeline.acceptance_timeout_s,
         source="from the manifest" if case.pipeline.intent else "given with --accept",
         title=f"Acceptance of {case.stage.name}",
         redact=case.redact,
-        sandbox=case.sandbox,
+        sandbox=sandbox,
         forbidden=case.pipeline.forbidden_paths,
     )
     if not acceptance.commands:

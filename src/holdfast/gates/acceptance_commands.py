@@ -39,7 +39,7 @@ class Acceptance(Record):
     source: str = "from the manifest"
     title: str
     redact: Callable[[str], str]
-    #: The sandbox of the task's agents, in which proposed commands run; null: it has none.
+    #: The sandbox in which proposed commands run; null if there are none.
     sandbox: SandboxSpec | None = None
     #: Patterns of paths that it does not show.
     forbidden: tuple[str, ...] = ()

@@ -5,8 +5,8 @@ or in the settings of a tool) lead into it, and the project's dependencies are r
 run in the room's own directory, the dependencies are symbolic links, and paths in the environment are
 rewritten.
 
-Commands that an agent proposed run in the task's sandbox, if it has one: else its agents would run commands
-outside. They are not run without bubblewrap then.
+Commands that an agent proposed run in a sandbox, that of the task if it has one: else an agent would run
+commands outside. They are not run without bubblewrap.
 """
 
 from __future__ import annotations
@@ -182,11 +182,14 @@ def _is_denied(room: Room, folder: str, deny: tuple[str, ...]) -> bool:
 
 
 def _link(path: str, source: str) -> None:
-    if is_directory(path):
-        remove_tree(path)  # denied files, which are in the source, too
-    atomic.forget(path)  # the note in place of a large file
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    os.symlink(source, path)
+    place, name = os.path.split(os.path.normpath(path))
+    folder = atomic.open_own_folder(place, make=True)
+    try:
+        # Denied files, which are in the source, too; or the note in place of a large file.
+        remove_tree(name, folder)
+        os.symlink(source, name, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _moved(env: dict[str, str], old: str, new: str) -> dict[str, str]:

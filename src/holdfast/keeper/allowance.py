@@ -1,7 +1,7 @@
 """What time of day and money allow: windows of pools, and budgets per day. Pure.
 
-Only queue tasks count, when they end: a task that is running may still exceed a budget by its own cost, which
-`--budget-usd` limits.
+Only queue tasks count, when their agents report what they cost: a task that is running may still exceed a
+budget by its own cost, which `--budget-usd` limits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from holdfast import clock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
 #: The key of all pools together in `spent`.
 HOME = "*"
@@ -19,7 +20,7 @@ HOME = "*"
 def add(
     spent: Mapping[str, float], day: str, *, pool: str, cost_usd: float, now: float
 ) -> tuple[dict[str, float], str]:
-    """The sums after a task of a pool ended, and their day: they start at zero at local midnight."""
+    """The sums after a task of a pool cost this, and their day: they start at zero at local midnight."""
     today = clock.local_day(now)
     before: Mapping[str, float] = spent if day == today else {}
     return {
@@ -34,16 +35,32 @@ def spent_today(spent: Mapping[str, float], day: str, *, now: float) -> Mapping[
     return spent if day == clock.local_day(now) else {}
 
 
-def over_budget(spent: Mapping[str, float], limit_usd: float | None) -> str:
-    """Why nothing is started today; empty if something may be."""
+def unknown_today(unpriced: Mapping[str, str], *, now: float) -> frozenset[str]:
+    """The pools of which more was spent today than is known."""
+    today = clock.local_day(now)
+    return frozenset(pool for pool, day in unpriced.items() if day == today)
+
+
+def over_budget(
+    spent: Mapping[str, float], limit_usd: float | None, unknown: AbstractSet[str] = frozenset()
+) -> str:
+    """Why nothing is started today; empty if something may be. `unknown`: see `unknown_today`."""
     used = spent.get(HOME, 0.0)
     if limit_usd is None or used < limit_usd:
         return ""
-    return f"no task is started before midnight: {_of(used, limit_usd)} (budget_per_day in your settings)"
+    return (
+        f"no task is started before midnight: {_of(used, limit_usd, is_partial=HOME in unknown)} "
+        "(budget_per_day in your settings)"
+    )
 
 
 def closed_pools(
-    windows: Mapping[str, str], budgets: Mapping[str, float], spent: Mapping[str, float], *, now: float
+    windows: Mapping[str, str],
+    budgets: Mapping[str, float],
+    spent: Mapping[str, float],
+    unknown: AbstractSet[str] = frozenset(),
+    *,
+    now: float,
 ) -> dict[str, str]:
     """The pools of which nothing may start now, each with the reason."""
     closed: dict[str, str] = {}
@@ -51,18 +68,20 @@ def closed_pools(
         window = clock.parse_window(text)
         if window is not None and clock.opens_in_s(window, now) > 0:
             closed[pool] = f"the pool {pool} starts at {text.partition('-')[0].strip()} (pool_windows)"
-    return {**closed, **spent_pools(budgets, spent)}
+    return {**closed, **spent_pools(budgets, spent, unknown)}
 
 
-def spent_pools(budgets: Mapping[str, float], spent: Mapping[str, float]) -> dict[str, str]:
+def spent_pools(
+    budgets: Mapping[str, float], spent: Mapping[str, float], unknown: AbstractSet[str] = frozenset()
+) -> dict[str, str]:
     """The pools whose budget of today is spent, each with the reason."""
     return {
-        pool: f"the pool {pool} starts nothing before midnight: {_of(used, limit_usd)}"
-        " (pool_budgets in your settings)"
+        pool: f"the pool {pool} starts nothing before midnight: "
+        f"{_of(used, limit_usd, is_partial=pool in unknown)} (pool_budgets in your settings)"
         for pool, limit_usd in budgets.items()
         if (used := spent.get(pool, 0.0)) >= limit_usd
     }
 
 
-def _of(used_usd: float, limit_usd: float) -> str:
-    return f"${used_usd:.2f} of ${limit_usd:.2f} per day are spent"
+def _of(used_usd: float, limit_usd: float, *, is_partial: bool) -> str:
+    return f"{'at least ' if is_partial else ''}${used_usd:.2f} of ${limit_usd:.2f} per day are spent"

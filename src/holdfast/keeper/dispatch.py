@@ -11,7 +11,7 @@ import os
 from holdfast import clock, units
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import allowance, capacity, ended_tasks, loop_state
+from holdfast.keeper import allowance, capacity, charges, ended_tasks, loop_state
 from holdfast.keeper.archiver import Archiver
 from holdfast.keeper.log import log
 from holdfast.keeper.schedules import Schedules
@@ -107,6 +107,7 @@ class Dispatch:
             self._iterations.pop(task_id, None)
             self._ends_mono.append(clock.mono())
             self._archiver.note_end(spec)
+        self._charge(queue)
         self._compare(queue, now_mono, rung=rung, has_news=has_news)
         is_empty = not queue.summary(clock.now()).count
         if self.is_idle != is_empty:
@@ -127,6 +128,15 @@ class Dispatch:
         if (spec.budget_usd is not None or spec.pool_budgets) and queue.summary(clock.now()).agents:
             self._announce_spent(spec)
         return min(wait_s, self._synced_mono + (self._sync_pause_s if self._rung else SYNC_S) - now_mono)
+
+    def _charge(self, queue: LocalQueue) -> None:
+        """Count what started tasks have cost since the last step."""
+        state = loop_state.read_state(self.home)
+        if not state.charged:
+            return
+        claimed = {item.task_id for item in queue.claims()}
+        if (after := charges.update(self.home, state, claimed=claimed)) != state:
+            loop_state.write_state(self.home, after)
 
     def _compare(self, queue: LocalQueue, now_mono: float, *, rung: bool, has_news: bool) -> None:
         """Compare the queue with the packets: fully after a bell or a while, otherwise only what the news
@@ -183,7 +193,8 @@ class Dispatch:
             return min(left_s, SYNC_S)
         now = clock.now()
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
-        if why := allowance.over_budget(spent, spec.budget_usd):
+        unknown = allowance.unknown_today(state.unpriced, now=now)
+        if why := allowance.over_budget(spent, spec.budget_usd, unknown):
             self._hold_reason = why
             return _SHORT_S  # it may be raised at any time
         if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
@@ -207,7 +218,8 @@ class Dispatch:
             return {}
         state = loop_state.read_state(self.home)
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
-        closed = allowance.closed_pools(spec.windows, spec.pool_budgets, spent, now=now)
+        unknown = allowance.unknown_today(state.unpriced, now=now)
+        closed = allowance.closed_pools(spec.windows, spec.pool_budgets, spent, unknown, now=now)
         used = {item.pool for item in queue.items() if item.state == "queued"} if closed else set[str]()
         return {pool: why for pool, why in closed.items() if pool in used}
 
@@ -229,10 +241,11 @@ class Dispatch:
         """
         now, state = clock.now(), loop_state.read_state(self.home)
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
+        unknown = allowance.unknown_today(state.unpriced, now=now)
         found: dict[str, tuple[float, str]] = {}
-        if spec.budget_usd is not None and (why := allowance.over_budget(spent, spec.budget_usd)):
+        if spec.budget_usd is not None and (why := allowance.over_budget(spent, spec.budget_usd, unknown)):
             found[allowance.HOME] = spec.budget_usd, why
-        for pool, why in allowance.spent_pools(spec.pool_budgets, spent).items():
+        for pool, why in allowance.spent_pools(spec.pool_budgets, spent, unknown).items():
             if pool in self._held_pools:
                 found[pool] = spec.pool_budgets[pool], why
         told = {name: f"{clock.local_day(now)} {limit_usd}" for name, (limit_usd, _) in found.items()}
@@ -272,18 +285,24 @@ class Dispatch:
         """
         packet = self.home.packet(item.task_id)
         try:
-            load.fold(packet)
+            task = load.fold(packet)
         except HoldfastError as error:
             # The manifest is only derived. If the journal is unreadable, every runner would fail.
             log(f"{item.task_id} is not started: {error}")
             queue.poison(item.task_id, f"its journal cannot be read: {error}")
             return None
         if not admitted.is_admitted(packet):
-            # Its record was removed. It comes back when a person names it; `status` says so.
-            log(f"{item.task_id} is not started: it was not created by a command in this home")
+            # Its record was removed. It comes back after `resume --adopt`; `status` says so.
+            log(f"{item.task_id} is not started: no command with these settings created it in this home")
+            queue.ack(item.task_id, owner=self._me)
+            return None
+        if why := sync.too_early(self.home, task):
+            # Its row was wrong; the next comparison makes another one.
+            log(f"{item.task_id} is not started: {why}")
             queue.ack(item.task_id, owner=self._me)
             return None
         state = loop_state.read_state(self.home)
+        state = charges.begin(state, task)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
         self._iterations[item.task_id] = state.iteration
         try:

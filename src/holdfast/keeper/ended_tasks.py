@@ -10,7 +10,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import allowance, loop_state, settings
+from holdfast.keeper import charges, loop_state, settings
 from holdfast.keeper.log import log
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
@@ -40,15 +40,8 @@ def take_out(
             continue
         state = loop_state.read_state(home)
         if state.counted != end:  # otherwise a keeper was killed after this line
-            spent, day = allowance.add(
-                state.spent,
-                state.spent_day,
-                pool=item.pool,
-                cost_usd=_cost_usd(home, task_id),
-                now=clock.now(),
-            )
-            state = loop_state.after_end(state, str(status), now=clock.now())
-            state = state.evolve(counted=end, spent=spent, spent_day=day)
+            state = charges.end(home, state, task_id, pool=item.pool)
+            state = loop_state.after_end(state, str(status), now=clock.now()).evolve(counted=end)
             loop_state.write_state(home, state)
         _ask_person(home, spec, state)
         failpoint("dispatch.counted")
@@ -77,14 +70,6 @@ def _end_of(home: Home, task_id: str) -> str | None:
     return f"{task_id} {marker.st_mtime_ns}"
 
 
-def _cost_usd(home: Home, task_id: str) -> float:
-    """What the agents of a task reported since its last end; 0 if they reported nothing."""
-    try:
-        return load.fold(load.wherever(home.packet(task_id))).usage_since_retry.cost_usd or 0.0
-    except HoldfastError:
-        return 0.0
-
-
 def _iteration_of(home: Home, task_id: str) -> int:
     """The iteration in which another keeper started the task."""
     try:
@@ -98,9 +83,10 @@ def _ask_person(home: Home, spec: loop_state.LoopSpec, state: loop_state.LoopSta
         return
     if os.path.lexists(home.interrupt_request):
         return
+    # The limit, not the count: tasks that run now may fail, too.
     reason = (
-        f"{state.failures} queued tasks failed in a row; nothing is started until 'holdfast queue resume', "
-        f"or until {home.interrupt_request} is removed"
+        f"the limit of {spec.max_failures} failed tasks in a row is reached (max_failures in your settings); "
+        f"nothing is started until 'holdfast queue resume', or until {home.interrupt_request} is removed"
     )
     atomic.write(home.interrupt_request, f"{reason}\n".encode(), durable=True)
     audit.append(

@@ -77,9 +77,13 @@ class LoopState(Record):
     failing: dict[str, str] = {}
     #: The last end that was counted: a keeper killed after this must not count it twice.
     counted: str = ""
-    #: What ended queue tasks cost on a day, by pool; `*` is the sum.
+    #: What queue tasks cost on a day, by pool; `*` is the sum.
     spent_day: str = ""
     spent: dict[str, float] = {}
+    #: Pools, and `*`, in which the cost of a task is not known, or not all of it → the last day of that.
+    unpriced: dict[str, str] = {}
+    #: Started tasks that have not ended → what of their cost is counted (charges.py).
+    charged: dict[str, float] = {}
     #: Budgets about which a notice was posted: pool or `*` → the day and the limit.
     budgets_told: dict[str, str] = {}
 
@@ -168,11 +172,11 @@ def _fits(name: str, value: Any) -> bool:
         except (TypeError, ValueError, IndexError, AttributeError):
             return False
     if name == "ended":
-        return isinstance(value, dict) and all(type(count) is int for count in value.values())  # pyright: ignore
-    if name in ("held_agents", "held_pools", "budgets_told"):
+        return _is_table(value, _is_count)
+    if name in ("held_agents", "held_pools", "budgets_told", "unpriced"):
         return _is_table(value, lambda each: isinstance(each, str))
-    if name == "spent":
-        return isinstance(value, dict) and all(type(usd) in (int, float) for usd in value.values())  # pyright: ignore
+    if name in ("spent", "charged"):
+        return _is_table(value, _is_number)
     return type(value) is type(LoopState.all_fields[name])
 
 

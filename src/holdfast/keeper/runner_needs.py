@@ -126,8 +126,8 @@ class RunnerNeeds:
         if packet.task_id not in self._not_admitted:
             self._not_admitted.add(packet.task_id)
             log(
-                f"{packet.task_id} was not created by a command in this home, so it is not run: "
-                f"'holdfast resume --adopt {packet.task_id}' runs it"
+                f"{packet.task_id} was not created by a command in this home (with the same "
+                f"XDG_CONFIG_HOME), so it is not run: 'holdfast resume --adopt {packet.task_id}' runs it"
             )
         return False
 

@@ -86,6 +86,10 @@ class Sources:
 
     def _start_imports(self, sources: tuple[str, ...], project: str) -> dict[str, str]:
         """Start an import of each source. Returns those that could not be started, and why."""
+        real = os.path.realpath(project)
+        if real != project:  # it was the real path when `up` was typed: an agent may have put a link there
+            text = f"is not imported: {project} leads to {real} now; 'holdfast up' in the right directory"
+            return dict.fromkeys(sources, text)
         failed: dict[str, str] = {}
         for source in sources:
             if source in self._imports:

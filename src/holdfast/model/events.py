@@ -42,8 +42,6 @@ class TaskCreated(Event):
     manifest_sha256: str = ""
     #: The captured environment: nothing is started with another one.
     env_sha256: str = ""
-    #: The boot in which the journal got its first seal, before the packet was there.
-    sealed_in: str = ""
 
 
 class TaskMoved(Event):
@@ -350,8 +348,6 @@ class RunnerStarted(Event):
     boot_id: str
     start_time: int
     version: str
-    #: Its appends are sealed (`<home>/seals`).
-    sealed: bool = False
 
 
 class RunnerLeft(Event):

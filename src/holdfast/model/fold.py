@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model import acceptance
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Chore
@@ -13,7 +14,7 @@ from holdfast.model.fold_agent import apply_agent_event
 from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT, unannounced_wait_s
 from holdfast.model.spec import TaskSpec
 from holdfast.model.stage_state import StageState
-from holdfast.model.state import Answer, Interrupted, State, state_after
+from holdfast.model.state import Answer, Interrupted, State, question_before, state_after
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.model.task_parts import Spending, Takeover
@@ -48,7 +49,6 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
     task.run_started_at = at if task.status is not Status.QUEUED else None
     task.deadline_s = task.spec.limits.deadline_s
     task.env_sha256 = event.env_sha256
-    task.sealed_in = event.sealed_in
     for stage in task.spec.stages:
         task.stage_state(stage.name)  # so that later questions about a stage change nothing
 
@@ -93,7 +93,7 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
 
 def _answer(task: Task, interrupted: Interrupted, event: ev.TaskMoved, at: str) -> Answer:
     return Answer(
-        question=interrupted.question,
+        question=question_before(interrupted.question),
         answer=event.answer or "",
         at=at,
         how=event.reason,
@@ -252,8 +252,6 @@ def _runner_started(task: Task, event: ev.RunnerStarted, at: str) -> None:
         task.runner_crashes = task.runner_crashes + 1 if lived_s < QUICK_DEATH_S else 0
     task.runner = event
     task.runner_started_at = at
-    if event.sealed:
-        task.sealed_in = event.boot_id
 
 
 def _forged(task: Task, event: ev.JournalForged, at: str) -> None:
@@ -292,6 +290,7 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     repair = stage_state.repair
     if repair is not None and (before is None or before.number <= repair.after):
         attempt.repair = repair
+        task.repair_log.append((at, repair))
     stage_state.attempt = attempt
     stage_state.gates_started = 0
     stage_state.needs_fresh_session = False
@@ -333,6 +332,8 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
     if isinstance(execution, Attempt):
         _agent_ended(task, execution, event)
     execution.ended = event
+    if execution.stage in task.stage_states:
+        task.stage_states[execution.stage].worked_s += event.lived_s
     task.active_s += task.uncounted_s(execution, event.lived_s)
     if execution.started is not None:
         until = clock.parse_iso(execution.started.started_at) + event.lived_s
@@ -438,6 +439,9 @@ def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
 def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.gate = event
+    has_run = event.failed in ("", acceptance.CHECK) and bool(acceptance.commands_of(task.spec))
+    if has_run and event.stage in acceptance.accepting(task.spec.stages):
+        task.accepted = event
     if event.passed:
         stage_state.repair = None
     else:
@@ -454,7 +458,6 @@ def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
     """The stages from the one that repairs to the one that was refused are done again."""
     if event.number:
         task.repairs[event.failed_stage] = event.number
-    task.repair_log.append((at, event))
     task.repairing = event
     names = [stage.name for stage in task.spec.stages]
     if event.stage != event.failed_stage and {event.stage, event.failed_stage} <= set(names):

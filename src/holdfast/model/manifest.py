@@ -317,6 +317,10 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
         "gate": None if gate_result is None else "passed" if gate_result.passed else "failed",
         "session_id": stage_state.session_id if stage_state is not None else None,
     }
+    if stage_state is not None and stage_state.worked_s:
+        shown["worked_s"] = round(stage_state.worked_s, 3)
+    if stage_state is not None and stage_state.gate is not None and stage_state.gate.changed is not None:
+        shown["changed"] = stage_state.gate.changed
     if gate_result is not None and gate_result.decision:
         shown["decision"] = gate_result.decision
     if gate_result is not None and gate_result.passed_before:

@@ -77,6 +77,7 @@ _OF_COMPLETED = (
     Suggestion(command="holdfast logs {task}", does="read its output"),
     Suggestion(command="holdfast rm {task}", does="remove its files"),
 )
+_FINDINGS = Suggestion(command="holdfast show {task} --findings", does="read what its reviewers found")
 _DIFF = Suggestion(command="holdfast diff {task}", does="show its changes")
 _THEN_GO_ON = Suggestion(command="{again}", does="go on, once that is done")
 
@@ -216,8 +217,12 @@ class TaskFacts(Record):
     #: Active time of its last run.
     active_s: float | None = None
     has_changes: bool = False
+    #: Its gates counted the changed files and found none. Without a gate, both may be false.
+    changed_nothing: bool = False
     #: What its reviewers or verifiers object to; empty if nothing.
     objection: str = ""
+    #: Its reviewers or verifiers found something, which may be no objection.
+    has_findings: bool = False
     #: Its work was applied to the project: `merged into main`; empty if it was not.
     applied: str = ""
     workspace: str = "in_place"
@@ -290,7 +295,9 @@ def for_manifest(
             is_past_deadline=bool(manifest.get("is_past_deadline")),
             active_s=manifest.get("active_s"),
             has_changes=bool(workspace),
+            changed_nothing=_changed_nothing(manifest),
             objection=concerns.all_as_text(manifest.get("concerns") or ()),
+            has_findings=any(stage.get("findings") for stage in manifest.get("stages") or ()),
             applied=applied_words(manifest),
             workspace=workspace,
             denied=Denial.from_json(denied[0]) if denied else None,
@@ -306,6 +313,12 @@ def applied_words(manifest: dict[str, Any]) -> str:
     if not applied:
         return ""
     return f"merged into {applied.get('branch')}" if applied.get("how") == "merge" else "applied as a patch"
+
+
+def _changed_nothing(manifest: dict[str, Any]) -> bool:
+    """Whether the gates counted the changed files, and found none."""
+    counts = [stage.get("changed") for stage in manifest.get("stages") or ()]
+    return any(count is not None for count in counts) and not any(counts)
 
 
 def _cause(manifest: dict[str, Any], failure: dict[str, Any]) -> str:
@@ -336,14 +349,22 @@ def _remedy(manifest: dict[str, Any], cause: str, failure: dict[str, Any]) -> st
 
 
 def is_question(manifest: dict[str, Any]) -> bool:
-    """Whether an interrupted task asks something. One that `holdfast down` interrupted can just go on."""
-    return _cause(manifest, {}) != Cause.DOWN
+    """Whether an interrupted task asks something. One that a person or `holdfast down` interrupted can just
+    go on."""
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    return not is_of_down(manifest) and interrupt.get("asked_by") != "person"
+
+
+def is_of_down(manifest: dict[str, Any]) -> bool:
+    """Whether `holdfast down` interrupted it."""
+    return _cause(manifest, {}) == Cause.DOWN
 
 
 def question_in(reason: str, asked_by: str) -> str:
-    """The question in the reason of an interrupt; empty if a person interrupted the task without a message.
-    `asked_by` is as in `Answer`."""
-    return "" if asked_by != "agent" and reason.startswith(INTERRUPTED_BY) else reason
+    """The question in the reason of an interrupt; empty if a person interrupted the task. `asked_by` is as in
+    `Answer`."""
+    is_by_person = asked_by == "person" or (asked_by != "agent" and reason.startswith(INTERRUPTED_BY))
+    return "" if is_by_person else reason
 
 
 def hint(steps: Iterable[Suggestion]) -> str:
@@ -363,10 +384,14 @@ def _completed(facts: TaskFacts) -> NextAction:
     if facts.objection:
         return _filled("read_findings", facts, facts.objection)
     if not facts.has_changes:
-        return _filled("none", facts, "it is completed")
-    if facts.workspace == "worktree":
-        return _filled("apply", facts, "it completed and changed files")
-    return _filled("read_diff", facts, "it completed, and may have changed files")
+        action = _filled("none", facts, "it is completed")
+    elif facts.workspace == "worktree":
+        action = _filled("apply", facts, "it completed and changed files")
+    else:
+        action = _filled("read_diff", facts, "it completed, and may have changed files")
+    if not facts.has_findings:
+        return action
+    return action.evolve(otherwise=(*_fill((_FINDINGS,), facts), *action.otherwise))
 
 
 def _interrupted(facts: TaskFacts) -> NextAction:
@@ -445,6 +470,8 @@ def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
         steps = (_LOG, *steps[1:])
     if name == "fix_work" and facts.agent == "command":
         steps = (_DIFF, Suggestion(command="{again}", does="run it again"))  # nobody reads a message
+    if name == "fix_work" and facts.changed_nothing:
+        steps, otherwise = (_LOG, *steps[1:]), ()
     if not otherwise and facts.status == Status.INTERRUPTED:
         otherwise = (_GIVE_UP,)
     elif not otherwise and len(steps) == 1 and facts.status in ENDS:

@@ -20,6 +20,12 @@ READ, EDIT, FULL = "read", "edit", "full"
 PROFILES = (READ, EDIT, FULL)
 #: For work, if nothing else was asked for.
 DEFAULT = EDIT
+#: Options of programs, each with the value that switches off all permission prompts, like `full`.
+BYPASSES = {
+    "sandbox": "danger-full-access",
+    "approval_mode": "yolo",
+    "permission_mode": "bypassPermissions",
+}
 
 
 def of_stage(spec: TaskSpec, stage: StageSpec) -> str:
@@ -28,6 +34,15 @@ def of_stage(spec: TaskSpec, stage: StageSpec) -> str:
     if True in (spec.options.get("yolo"), stage.options.get("yolo")):
         return FULL
     return stage.permissions or (EDIT if stage.writes else READ)
+
+
+def is_full(spec: TaskSpec) -> bool:
+    """Whether an agent of a new task may do everything: by its profile, or by an option of its program."""
+    return any(
+        of_stage(spec, stage) == FULL or not BYPASSES.items().isdisjoint(options.items())
+        for stage in spec.stages
+        for options in (spec.options, stage.options)
+    )
 
 
 def granted(task: Task, stage: StageSpec) -> str:

@@ -28,6 +28,12 @@ def plain(line: str) -> str:
     return line if line.isprintable() else _CONTROL.sub("", line)
 
 
+def relative(text: str, folder: str) -> str:
+    """A text in which paths below the folder are relative to it, and the folder itself is a dot."""
+    pattern = rf"(?<![\w./~-]){re.escape(folder)}(?:(/)(?=[^\s/'\"])|/?(?![\w./-]))"
+    return re.sub(pattern, lambda match: "" if match[1] else ".", text)
+
+
 def separators(execution: Execution, *, has_stages: bool) -> list[str]:
     """The separator lines before the output of an attempt or chore: how the attempt before it failed, why
     its work was refused, what people were asked and answered since, whether they retried it, what it is."""
@@ -35,6 +41,10 @@ def separators(execution: Execution, *, has_stages: bool) -> list[str]:
         return [f"--- holdfast step ({execution.stage}, {execution.kind}) ---"]
     stage = f"{execution.stage}, " if has_stages else ""
     lines: list[str] = []
+    repair = execution.repair
+    # If a person sent it back, the question says why.
+    if repair is not None and (repair.number or not execution.answered):
+        lines.append(_refusal(repair, has_stages=has_stages))
     for each in execution.answered:
         answer = f": {_one_line(each.answer)}" if each.answer else ", no message"
         lines += [f"--- interrupted: {_one_line(each.question)} ---", f"--- {each.how}{answer} ---"]
@@ -42,8 +52,6 @@ def separators(execution: Execution, *, has_stages: bool) -> list[str]:
         number, ended = execution.failed_before
         why = _one_line(f"{ended.outcome.replace('_', ' ')}: {ended.detail}").rstrip(": ")
         lines.append(f"--- attempt {number} ended: {why} ---")
-    if execution.repair is not None and not lines:
-        lines.append(_refusal(execution.repair, has_stages=has_stages))
     if execution.retried is not None:
         lines.append(
             f"--- retry: {_one_line(execution.retried)} ---" if execution.retried else "--- retry ---"

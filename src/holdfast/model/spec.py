@@ -252,6 +252,9 @@ class TaskSpec(Record):
     #: Options of the adapter.
     options: dict[str, object] = {}
     project_dir: str
+    #: Its real path when the task was created: a link that takes its place later is not followed. Empty:
+    #: unknown, as in tasks of older versions.
+    project_real: str = ""
     stages: tuple[StageSpec, ...]
     limits: Limits
     #: Policy for processes that outlive a successful agent: report, kill or keep.

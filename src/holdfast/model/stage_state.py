@@ -19,6 +19,8 @@ class StageState:
         #: The last attempt whose exec succeeded, and how many there were. (Exec can fail after the start.)
         self.ran: Attempt | None = None
         self.times_ran = 0
+        #: How long its agents ran, and holdfast's steps around them, such as its gate: in all runs.
+        self.worked_s = 0.0
         self.session_id: str | None = None
         #: The first attempt in that session.
         self.session_from = 0

@@ -16,7 +16,7 @@ class StageUsage:
         self.stage, self.agent, self.model = stage, agent, model
         #: Attempts of an agent. Each is a paid call.
         self.calls = 0
-        #: How long its agents ran.
+        #: How long its agents ran, and holdfast's steps around them, such as its gate.
         self.seconds = 0.0
         #: Of attempts that have ended, or were replaced; `used` includes the open one.
         self.ended = Usage()
@@ -57,6 +57,9 @@ class StageUsages:
         self._models: dict[str, str | None] = {}
         #: Attempt → its stage. Only attempts of agents are here.
         self._of: dict[int, StageUsage] = {}
+        #: Holdfast's step → its stage. The first step of a stage is before its first attempt.
+        self._steps: dict[int, str] = {}
+        self._before: dict[str, float] = {}
         #: What the last attempt of a stage had reported of its whole session.
         self._of_session: dict[str, Usage] = {}
 
@@ -67,8 +70,12 @@ class StageUsages:
                 self._models = {each["name"]: each.get("model") for each in line["spec"].get("stages") or ()}
             case "attempt.opened" if line.get("kind", "agent") == "agent":
                 self._open(line)
+            case "attempt.opened":
+                self._steps[line["attempt"]] = str(line["stage"])
             case "agent.usage":
                 self._report(line)
+            case "attempt.ended" if line["attempt"] in self._steps:
+                self._step_ended(self._steps.pop(line["attempt"]), float(line.get("lived_s") or 0.0))
             case "attempt.ended" if line["attempt"] in self._of:
                 stage = self._of[line["attempt"]]
                 stage.seconds += float(line.get("lived_s") or 0.0)
@@ -87,6 +94,7 @@ class StageUsages:
         stage = self.stages.get(name)
         if stage is None:
             stage = self.stages[name] = StageUsage(name, str(line["agent"]), self._models.get(name))
+            stage.seconds = self._before.pop(name, 0.0)
         stage.close()
         stage.agent = str(line["agent"])
         stage.calls += 1
@@ -95,6 +103,12 @@ class StageUsages:
         if line["mode"] != "resume":
             self._of_session.pop(name, None)
         self._of[line["attempt"]] = stage
+
+    def _step_ended(self, name: str, lived_s: float) -> None:
+        if name in self.stages:
+            self.stages[name].seconds += lived_s
+        else:
+            self._before[name] = self._before.get(name, 0.0) + lived_s
 
     def _report(self, line: dict[str, Any]) -> None:
         stage = self._of.get(line["attempt"])

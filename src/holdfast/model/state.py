@@ -34,6 +34,8 @@ class Interrupted(State):
     approval: str | None = None
     #: Whether the interrupt file was written, so that removing it resumes the task.
     has_file: bool = False
+    #: A request interrupted it at once, because no agent had to be stopped first.
+    by_request: bool = False
 
 
 class Answer(Record):
@@ -47,6 +49,13 @@ class Answer(Record):
     how: str
     #: Who asked: `agent` (an interrupt file), `person` (a request); empty for a limit, a failure or a gate.
     asked_by: str = ""
+
+
+def question_before(question: str) -> str:
+    """The question of an interrupt that is over: who reads that a stage waits for approval, with the command
+    that gives it, takes it for an open one."""
+    stage, found, _ = question.rpartition(" waits for approval: 'holdfast approve ")
+    return f"{stage} waited for approval" if found else question
 
 
 class Ended(State):
@@ -66,6 +75,7 @@ def state_after(event: TaskMoved, at: str) -> State:
             since=at,
             approval=event.approval,
             has_file=event.marked,
+            by_request=event.request is not None,
         )
     if status in ENDS:
         return Ended(status=status, finished_at=at)

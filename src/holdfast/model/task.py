@@ -118,7 +118,9 @@ class Task:
         # ── repairs ──
         #: Repairs in this run, by the stage whose gate refused the work.
         self.repairs: dict[str, int] = {}
-        #: All repairs of this run, and when each was planned.
+        #: The last result of the acceptance commands, in whichever gate.
+        self.accepted: ev.GateJudged | None = None
+        #: All repairs of this run that began, and when.
         self.repair_log: list[tuple[str, ev.RepairPlanned]] = []
         #: The repair that is journalled, while the move that follows it is not.
         self.repairing: ev.RepairPlanned | None = None
@@ -155,8 +157,6 @@ class Task:
         self.runner_started_at = ""
         #: Quick deaths in a row without progress (`fold.QUICK_DEATH_S`).
         self.runner_crashes = 0
-        #: The boot in which the last runner sealed the journal.
-        self.sealed_in = ""
         #: Why the journal is not trusted; a person has yet to be asked.
         self.distrust = ""
 
@@ -335,6 +335,8 @@ class Task:
     @property
     def asked_by(self) -> str:
         """Who interrupted it, as in `Answer.asked_by`."""
+        if self.interrupted is not None and self.interrupted.by_request:
+            return "person"
         intent = self.attempt.intent if self.attempt is not None else None
         question = self.interrupted.question if self.interrupted is not None else None
         if intent is None or intent.intent != "interrupt" or intent.reason != question:
@@ -362,7 +364,7 @@ class Task:
     @property
     def over_budget(self) -> str:
         """`$5.00 of $1.00`, if it used more than its budget; empty if not."""
-        return over_budget_by(self.run_usage, self.spec.limits)
+        return over_budget_by(self.run_usage, self.run_turns, self.spec.limits)
 
     @property
     def has_reached_any_budget(self) -> bool:

@@ -48,7 +48,7 @@ def budget_reached(usage: Usage, turns: int, limits: Limits) -> str | None:
     return None
 
 
-def over_budget(usage: Usage, limits: Limits) -> str:
+def over_budget(usage: Usage, turns: int, limits: Limits) -> str:
     """`$5.00 of $1.00`, if more was used than the budget: some programs report it only with their result."""
     found: list[str] = []
     if limits.budget_usd is not None and usage.cost_usd is not None and usage.cost_usd > limits.budget_usd:
@@ -56,6 +56,8 @@ def over_budget(usage: Usage, limits: Limits) -> str:
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     if limits.budget_tokens is not None and tokens > limits.budget_tokens:
         found.append(f"{tokens} of {limits.budget_tokens} tokens")
+    if limits.max_turns is not None and turns > limits.max_turns:
+        found.append(f"{turns} of {limits.max_turns} turns")
     return ", ".join(found)
 
 

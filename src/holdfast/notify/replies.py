@@ -171,8 +171,9 @@ def read(home: Home, notice: str) -> Awaited | None:
 
 def is_past(awaited: Awaited) -> bool:
     """Whether none of its buttons works any more."""
-    # A record of a far future is not ours.
-    return not 0 <= awaited.forget_at - clock.now() < _LONGEST_S
+    # A record of a far future is not ours. (Compared, because 10**400 cannot be subtracted from.)
+    now = clock.now()
+    return not now <= awaited.forget_at < now + _LONGEST_S
 
 
 def take(home: Home, notice: str, verb: str) -> Taken | None:

@@ -13,7 +13,7 @@ from holdfast.model.status import ENDS
 from holdfast.packet import inbox, load
 from holdfast.store import atomic, audit, index, no_links
 from holdfast.store import lock as locks
-from holdfast.store.directories import remove_tree, walk
+from holdfast.store.directories import keep_only, open_plain, walk
 from holdfast.store.layout import AttemptDir, Packet
 
 #: A runner that has just ended its task needs a moment to exit.
@@ -102,16 +102,28 @@ def _clear(packet: Packet) -> None:
 
 def strip(packet: Packet) -> None:
     """Reduce an archived packet to its summary, markers and manifests."""
-    # First: without a journal, seals mean that an agent has removed it.
+    # First: without a journal, seals mean that an agent has removed it. And before them the record, with
+    # which a journal without seals is in doubt.
+    if not os.path.islink(packet.home.admitted):
+        atomic.forget(packet.admission)
     if not os.path.islink(packet.home.seals):
         atomic.forget(packet.seals)
     kept = (packet.manifest_yaml, packet.manifest, packet.done, packet.outputs)
-    for path in _inside(packet.path):
-        if path not in kept or os.path.islink(path):
-            remove_tree(path) if os.path.isdir(path) else atomic.forget(path)
-    for path in _inside(packet.outputs):
-        if path != packet.summary:
-            remove_tree(path) if os.path.isdir(path) else atomic.forget(path)
+    try:
+        top = open_plain(packet.path)
+    except OSError:
+        return  # a link to somewhere else
+    try:
+        keep_only(top, *map(os.path.basename, kept))
+        outputs = open_plain(os.path.basename(packet.outputs), top)
+        try:
+            keep_only(outputs, os.path.basename(packet.summary))
+        finally:
+            os.close(outputs)
+    except OSError:
+        return  # it has no outputs, or a link in their place
+    finally:
+        os.close(top)
 
 
 def _inside(folder: str) -> list[str]:

@@ -53,7 +53,7 @@ def create(
     ids.check_task_id(spec.task_id)
     process.require_proc()
     target = home.packet(spec.task_id)
-    _check_new(home, spec.task_id)
+    check_new(home, spec.task_id)
     staged = Packet(os.path.join(home.tasks, f"{NEW_PREFIX}{ids.new_ulid()}"))
     try:
         line = _fill(
@@ -75,7 +75,7 @@ def create(
         failpoint("create.staged")
         turn = _take_turn(home)
         try:
-            _check_new(home, spec.task_id)
+            check_new(home, spec.task_id)
             remove_tree(target.index_notes)
             # First: the keeper and agents may look at the packet as soon as it is there.
             projects.note(home, spec.project_dir)
@@ -99,7 +99,7 @@ def create(
     return target
 
 
-def _check_new(home: Home, task_id: str) -> None:
+def check_new(home: Home, task_id: str) -> None:
     """Raises DuplicateTask. An archived task keeps its id: commands that read tasks would find only one."""
     if os.path.lexists(home.packet(task_id).path):
         raise DuplicateTask(f"task {task_id} already exists")
@@ -137,7 +137,7 @@ def _audit_creation(home: Home, spec: TaskSpec, status: Status, by: str) -> None
     """Add a line to the audit, with a warning if permission prompts are bypassed."""
     entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": by}
     entry |= {"new": status, "agent": spec.agent, "project_dir": spec.project_dir}
-    if permissions.FULL in (permissions.of_stage(spec, stage) for stage in spec.stages):
+    if permissions.is_full(spec):
         entry |= {"level": "warn", "reason": "permission prompts bypassed (--permissions full)"}
     if spec.trust:
         entry["trust"] = spec.trust
@@ -170,7 +170,6 @@ def _fill(
         spec=spec.to_json(),
         manifest_sha256=sha256(yaml),
         env_sha256=sha256(captured),
-        sealed_in=process.boot_id(),
     )
     task = Task()
     apply(task, created, at)

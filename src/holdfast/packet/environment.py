@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import resource
 
-from holdfast import files, program_search, quick_json
+from holdfast import files, paths, program_search, quick_json
 from holdfast.errors import CorruptFile, UnreadableFile, UsageError
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
@@ -36,6 +36,7 @@ _OURS = (
     "HOLDFAST_RESUME_COUNT",
     "HOLDFAST_ANSWER",
     "HOLDFAST_JOURNAL",
+    paths.TRUST_DIR,
 )
 _LIMITS = ("RLIMIT_NOFILE", "RLIMIT_NPROC", "RLIMIT_CORE", "RLIMIT_STACK", "RLIMIT_AS", "RLIMIT_FSIZE")
 
@@ -57,12 +58,14 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
 
 
 def read_captured(packet: Packet, expected: str) -> dict[str, Any]:
-    """`env.json` of a task, if it is the one of which the journal has the digest `expected`; {} if there is
-    none. Raises CorruptFile: an agent can write it, and its variables choose programs."""
+    """`env.json` of a task, if it is the one of which the journal has the digest `expected`; {} if neither is
+    there. Raises CorruptFile: an agent can write it or remove it, and its variables choose programs."""
     try:
         data = files.read(packet.env)
-    except FileNotFoundError:
-        return {}
+    except FileNotFoundError as error:
+        if not expected:
+            return {}
+        raise CorruptFile(f"{packet.env} is missing") from error
     except OSError as error:
         raise atomic.unusable(error, packet.env) from error
     # Read once: it may be replaced between a check and a second look.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids
+from holdfast import clock, ids
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model.fan_out import LEFT_OUT, MERGED, PLANNER, FanOut, Merging, Row, child_id
+from holdfast.model.fan_out import LEFT_OUT, MERGED, OPEN, PLANNER, FanOut, Merging, Row, child_id
 from holdfast.model.record import Record
+from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import atomic
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from holdfast.model.spec import FanOutSpec
     from holdfast.store.layout import Packet
+
+_CONCLUSION_CHARS = 500
+#: The conductor creates a task that can start sooner than this.
+_STEP_S = 5.0
 
 
 def read(packet: Packet) -> FanOut | None:
@@ -111,6 +116,52 @@ def items(packet: Packet, spec: FanOutSpec) -> list[ItemFacts]:
             )
         )
     return found
+
+
+def used(packet: Packet, spec: FanOutSpec) -> dict[str, Any]:
+    """What its tasks used together, as the usage of a manifest, with `paid_calls`."""
+    manifests = [_manifest(load.wherever(packet.home.packet(task))) for task in task_ids(packet, spec)]
+    usages: list[dict[str, Any]] = [manifest.get("usage") or {} for manifest in manifests]
+    costs = [usage["cost_usd"] for usage in usages if usage.get("cost_usd") is not None]
+    return {
+        "input_tokens": sum(usage.get("input_tokens") or 0 for usage in usages),
+        "output_tokens": sum(usage.get("output_tokens") or 0 for usage in usages),
+        "cost_usd": sum(costs) if costs else None,
+        "unpriced_calls": sum(usage.get("unpriced_calls") or 0 for usage in usages),
+        "paid_calls": sum(manifest.get("paid_calls") or 0 for manifest in manifests),
+    }
+
+
+def conclusion(packet: Packet) -> str:
+    """`1 of 3 merged; left out: b: it conflicts with …`; empty without items."""
+    record = _record(packet)
+    merged = sum(row.state == MERGED for row in record.rows)
+    left = [f"{row.id}: {row.reason}" for row in record.rows if row.state == LEFT_OUT]
+    text = f"{merged} of {len(record.rows)} merged" if record.rows else ""
+    return f"{text}; left out: {'; '.join(left)}"[:_CONCLUSION_CHARS] if left else text
+
+
+def asking(packet: Packet) -> list[str]:
+    """The tasks of a fan-out that wait for a person, if nothing else of it can go on meanwhile."""
+    record = _record(packet)
+    planner = [record.planning] if record.planning is not None else []
+    rows = [row for row in (*planner, *record.rows) if row.state == OPEN]
+    found = {row.task: _manifest(packet.home.packet(row.task)).get("status") for row in rows}
+    if record.rows and planner:
+        found.pop(planner[0].task)  # there is a plan
+    waiting = [task for task, status in found.items() if status == Status.INTERRUPTED]
+    if any(status not in (None, Status.INTERRUPTED) for status in found.values()):
+        return []
+    # The next task may be about to be created, after what it depends on was merged.
+    is_last_word = None not in found.values() or _age_s(packet.fan_out) > _STEP_S
+    return waiting if is_last_word else []
+
+
+def _age_s(path: str) -> float:
+    try:
+        return clock.now() - os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def task_ids(packet: Packet, spec: FanOutSpec) -> list[str]:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 #: A request is short; a `retry` contains an environment.
 MAX_BYTES = 1024 * 1024
-#: Requests that bring an environment, and with it programs: a file in the inbox alone is not believed.
-CHANGES_COMMANDS = frozenset({"retry"})
+#: Requests of which a file in the inbox alone is not believed: one brings an environment, and with it
+#: programs; the others come from the keeper, which knows whose turn it is, and from `queue done`.
+RECORDED = frozenset({"retry", "start", "done"})
 
 
 def drop(
@@ -39,7 +40,7 @@ def drop(
     again after a kill: a runner applies each id once.
     """
     name = request_id or ids.new_ulid()
-    if verb in CHANGES_COMMANDS:
+    if verb in RECORDED:
         _admit(packet, name, args)
     request = Request(id=name, verb=verb, args=args, by=by, asker=asker, at=clock.iso_now())
     if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
@@ -63,8 +64,7 @@ def _admit(packet: Packet, name: str, args: dict[str, Any]) -> None:
 
 def is_admitted(packet: Packet, request: Request) -> bool:
     """Whether `drop` wrote it, if that matters: an agent can write files into the inbox."""
-    is_harmless = request.verb not in CHANGES_COMMANDS
-    return is_harmless or admitted.is_request_admitted(packet, request.id, request.args)
+    return request.verb not in RECORDED or admitted.is_request_admitted(packet, request.id, request.args)
 
 
 def _write(packet: Packet, request: Request) -> None:

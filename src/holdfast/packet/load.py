@@ -28,7 +28,8 @@ _MOST_NEAR = 3
 def find(home: Home, text: str, *, archived: bool = False) -> Packet:
     """Find a packet by its id or a unique prefix. Raises NotFound, AmbiguousId, InvalidId.
 
-    With `archived`, archived packets are found too; for callers that only read or remove.
+    With `archived`, archived packets are found too; for callers that only read or remove. The whole id of an
+    archived task never means another task that it is a prefix of.
     """
     ids.check_task_id(text)
     exact = home.packet(text)
@@ -36,10 +37,11 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
         restore_modes(exact.path)  # its agent has hidden it
     if os.path.isdir(exact.path) and (not os.path.islink(exact.path) or os.path.exists(exact.journal)):
         return exact
-    task_id = _only(text, task_ids(home))
+    put_away = archived_ids(home) if os.path.isdir(home.archive) else []
+    task_id = _only(text, task_ids(home)) if text not in put_away else None
     if task_id is not None:
         return home.packet(task_id)
-    in_archive = _only(text, archived_ids(home)) if os.path.isdir(home.archive) else None
+    in_archive = _only(text, put_away)
     if in_archive is None:
         raise NotFound(f"no task {text!r} in {home.path}", hint=_suggestion(home, text))
     if not archived:

@@ -12,7 +12,7 @@ from holdfast import files, ids
 from holdfast.errors import CorruptFile, ForgedJournal, HoldfastError, NotFound, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.store import admitted, atomic, journal, process, seals
+from holdfast.store import admitted, atomic, journal, layout, seals
 from holdfast.store.journal import Folded, Journal
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ def fold_to_run(packet: Packet) -> Task:
     Raises ForgedJournal if the journal is in doubt, also if a runner has found that and asked nobody yet.
     """
     folded, sealed = _fold_admitted(packet)
-    reason = _gone(packet) if _is_doubtful(folded.task, sealed) else folded.task.distrust
+    reason = seals.gone(packet) if _is_doubtful(folded, sealed) else folded.task.distrust
     if reason:
         hint = f"'holdfast resume {packet.task_id}' leaves it to you what of it counts"
         raise ForgedJournal(f"{packet.task_id} is in doubt: {reason}", hint=hint)
@@ -79,19 +79,25 @@ def _fold(packet: Packet) -> tuple[Folded, tuple[Seal, Seal] | None]:
         return journal.fold_sealed(packet.journal, sealed), sealed
     sealed = _sealed(packet)
     try:
-        return journal.fold_sealed(packet.journal, sealed), sealed
+        return _fold_sealed(packet, sealed), sealed
     except ForgedJournal:
         again = _sealed(packet)
-        if again is None or sealed is None or again[0].size == sealed[0].size:
+        if again is None or (sealed is not None and again[0].size == sealed[0].size):
             raise
-        return journal.fold_sealed(packet.journal, again), again  # a runner was writing meanwhile
+        return _fold_sealed(packet, again), again  # a runner was writing meanwhile
+
+
+def _fold_sealed(packet: Packet, sealed: tuple[Seal, Seal] | None) -> Folded:
+    folded = journal.fold_sealed(packet.journal, sealed)
+    seals.check_found(packet, sealed, folded.lines)
+    return folded
 
 
 def _sealed(packet: Packet) -> tuple[Seal, Seal] | None:
     try:
         return seals.last_two(packet.seals)
     except OSError:
-        return None  # no file: an agent that can plant it can also remove it
+        return None  # no file
 
 
 def missing(packet: Packet) -> HoldfastError:
@@ -105,22 +111,16 @@ def missing(packet: Packet) -> HoldfastError:
 def has_ended(packet: Packet) -> bool:
     """Whether the task has ended, and its journal is not in doubt. Raises as `fold`."""
     try:
-        task = fold(packet)
+        folded, sealed = _fold(packet)
     except FileNotFoundError as error:
         raise missing(packet) from error
-    return task.has_ended and not _is_doubtful(task, _sealed(packet))
+    return folded.task.has_ended and not _is_doubtful(folded, sealed)
 
 
-def _is_doubtful(task: Task, sealed: tuple[Seal, Seal] | None) -> bool:
-    """Whether the journal has no seals though a command or a runner has made some.
-
-    The first seals of a runner are synced, so no power failure takes all of them.
-    """
-    return sealed is None and bool(task.sealed_in)
-
-
-def _gone(packet: Packet) -> str:
-    return f"the seals of the journal are gone ({packet.seals}), so it cannot be verified"
+def _is_doubtful(folded: Folded, sealed: tuple[Seal, Seal] | None) -> bool:
+    """Whether the journal has no seals. Only that of its first line may be lost, with the power; then
+    `store.admitted` vouches for the line."""
+    return sealed is None and folded.lines > 1
 
 
 def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, tuple[ev.Event, ...]]:
@@ -130,6 +130,11 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
     ForgedJournal if nothing of it can be believed.
     """
     found: list[ev.Event] = []
+    is_rescued = False
+    try:
+        layout.make_records(packet.home.path)
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot make the directory of {packet.seals}")
     sealed = _sealed(packet)
     try:
         folded = journal.fold_sealed(packet.journal, sealed)
@@ -140,12 +145,11 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
             raise
         folded, event = _rescue(packet)
         found += [event] if event is not None else []
-        sealed = None
-    # `store.admitted` vouches for a first line whose seal a power failure may have taken. Otherwise it is the
-    # rest of a longer journal: the task would run again.
-    is_first = folded.lines == 1 and folded.task.sealed_in != process.boot_id()
-    if not found and not is_first and _is_doubtful(folded.task, sealed):
-        found.append(ev.JournalForged(reason=_gone(packet)))
+        sealed, is_rescued = None, True
+    # Without a record, it is of an earlier version, a copy, or of other settings: it is not run anyway.
+    is_ours = admitted.has_first_line(packet, folded.first_line)
+    if not is_rescued and is_ours and _is_doubtful(folded, sealed):
+        found.append(ev.JournalForged(reason=seals.gone(packet)))
         if folded.task.has_ended:
             # Only a new run can be left to a person, also if there are requests: an agent can write them.
             found.append(ev.RunOpened(run=folded.task.run + 1, request=ids.new_ulid()))

@@ -55,6 +55,8 @@ class Counts(Record):
     calls_left: int | None = None
     #: What the task does at a limit: `ask` a person, or `end`.
     on_limit: str = "ask"
+    #: How often the gate that refused it sent the work back before.
+    repairs: int = 0
 
 
 def after_failure(decision: Decision, failure: Triage, counts: Counts) -> Decision:
@@ -76,7 +78,7 @@ def after_failure(decision: Decision, failure: Triage, counts: Counts) -> Decisi
         )
         return _retry_or_no_call_left(retry, counts, decision)
     then = _at_limit(rule.at_last, counts) if kind in _LIMITS else rule.at_last
-    return _stopped(decision, then, _why_no_retry(kind, rule, tries), is_timeout=is_timeout)
+    return _stopped(decision, then, _why_no_retry(kind, rule, tries, counts), is_timeout=is_timeout)
 
 
 def _retry_or_no_call_left(retry: Decision, counts: Counts, decision: Decision) -> Decision:
@@ -96,7 +98,9 @@ def _at_limit(then: Then, counts: Counts) -> Then:
     return Then.END if counts.on_limit == "end" else then
 
 
-def _why_no_retry(kind: FailureClass, rule: Rule, tries: int) -> str:
+def _why_no_retry(kind: FailureClass, rule: Rule, tries: int, counts: Counts) -> str:
+    if rule.then is not Then.RETRY and counts.repairs:
+        return str(kind)  # it was tried again: the reason names the repairs
     if rule.then is not Then.RETRY:
         return f"{kind}: no automatic retry"
     if not tries:

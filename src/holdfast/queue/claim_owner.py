@@ -25,7 +25,8 @@ def external(name: str) -> str:
 
 def is_external(owner: str | None) -> bool:
     """Whether the owner is an external worker."""
-    return owner is not None and owner.startswith(EXTERNAL)
+    # An agent can write anything into a row.
+    return isinstance(owner, str) and owner.startswith(EXTERNAL)
 
 
 def is_alive(owner: str | None) -> bool:
@@ -35,5 +36,5 @@ def is_alive(owner: str | None) -> bool:
     try:
         boot_id, pid, ticks = (owner or "").split(":")
         return process.is_alive(ProcessIdentity(boot_id=boot_id, pid=int(pid), start_time=int(ticks)))
-    except ValueError:
+    except (ValueError, TypeError):
         return False

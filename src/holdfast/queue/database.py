@@ -84,9 +84,10 @@ class Database:
                 if self._connection.in_transaction:
                     execute("ROLLBACK")
                 raise
-        except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
         except sqlite3.DatabaseError as error:
+            # A text that is not UTF-8 is an OperationalError, too, but it stays.
+            if isinstance(error, sqlite3.OperationalError) and "decode" not in str(error):
+                raise self._unusable(error) from error
             self.close()
             if self.is_copy:
                 raise self._unusable(error) from error

@@ -1,7 +1,7 @@
 """Dependents of a task that is about to be removed or archived.
 
-If the task was completed, that is noted in their packets. Otherwise a queue that is rebuilt from the packets
-would take the task for lost.
+If the task was completed, that is noted for them. Otherwise a queue that is rebuilt from the packets would
+take the task for lost.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ import os
 
 from holdfast.model.status import Status
 from holdfast.queue import sync
-from holdfast.store import atomic
 from holdfast.store.layout import Home
-
-SCHEMA = "holdfast.after/1"
 
 
 class Dependents:
@@ -36,8 +33,7 @@ class Dependents:
         for waiter in self.of(task_id):
             packet = self._home.packet(waiter)
             if os.path.isdir(packet.path):
-                done = sorted({*sync.completed_before(packet), task_id})
-                atomic.write_json(packet.after, {"schema": SCHEMA, "completed": done}, durable=True)
+                sync.note_met(packet, task_id)
 
     def _look(self) -> dict[str, list[str]]:
         dependents: dict[str, list[str]] = {}

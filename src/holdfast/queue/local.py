@@ -241,7 +241,11 @@ class LocalQueue:
 
         def act() -> QueueSummary:
             agents = self._execute("SELECT DISTINCT agent FROM items WHERE state = 'queued' ORDER BY agent")
-            due = "SELECT min(not_before_s) FROM items WHERE state = 'queued' AND not_before_s > ?"
+            # Not a text, which is greater than every number: an agent can write the file.
+            due = (
+                "SELECT min(not_before_s) FROM items"
+                " WHERE state = 'queued' AND not_before_s > ? AND typeof(not_before_s) = 'real'"
+            )
             return QueueSummary(
                 count=self._execute("SELECT count(*) FROM items").fetchone()[0],
                 agents=tuple(row[0] for row in agents.fetchall()),

@@ -34,10 +34,19 @@ _FIRST = f"{_CANDIDATES} {ORDER} LIMIT 1"
 def item(row: tuple[Any, ...], waits_for: tuple[str, ...], **changes: Any) -> Item:
     """The item of a row; the row starts with its sequence number."""
     values: dict[str, Any] = dict(zip(COLUMNS, row[1:], strict=True), waits_for=waits_for)
-    values["after"] = () if values["after"] == "[]" else tuple(json.loads(values["after"]))
+    values["after"] = () if values["after"] == "[]" else _names(values["after"])
     values["front"] = values["front"] == 1
     values.update(changes)
     return Item(**values)
+
+
+def _names(after: Any) -> tuple[str, ...]:
+    """The dependencies in a row; none if they cannot be read, because an agent can write the file. Those that
+    count have rows of their own."""
+    try:
+        return tuple(map(str, json.loads(after)))
+    except (ValueError, TypeError, RecursionError):
+        return ()
 
 
 def next_row(database: Database, capacity: Capacity) -> tuple[Any, ...] | None:

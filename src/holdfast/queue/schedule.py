@@ -79,7 +79,7 @@ def due_after(schedule: Schedule, after: float) -> float:
     if isinstance(parsed, tuple):
         return clock.local_minute(parsed[1], after, weekday=parsed[0])
     begin = _begin(schedule)
-    return begin + (max(0.0, after - begin) // parsed + 1) * parsed
+    return begin + ((after - begin) // parsed + 1) * parsed
 
 
 def _begin(schedule: Schedule) -> float:
@@ -88,14 +88,21 @@ def _begin(schedule: Schedule) -> float:
     return float(int(clock.parse_iso(schedule.created_at)))
 
 
-def next_at(schedule: Schedule) -> float:
-    """When the next run is due; in the past if it was missed."""
-    return due_after(schedule, clock.parse_iso(schedule.last_at or schedule.created_at))
+def next_at(schedule: Schedule, now: float | None = None) -> float:
+    """When the next run is due; in the past if it was missed.
+
+    If the last run, or the schedule, is of a time when the clock was far ahead, it is what was missed in the
+    last days: else it would not run for years. The same due time has the same id, and is not run twice.
+    """
+    now = clock.now() if now is None else now
+    last = clock.parse_iso(schedule.last_at or schedule.created_at)
+    # One period ahead: the clock was set back a little.
+    return due_after(schedule, last if last <= due_after(schedule, now) else now - _WEEK_S)
 
 
 def missed_at(schedule: Schedule, now: float) -> float | None:
     """The last due time that has no run yet; None if none is due. Earlier ones are skipped."""
-    due = next_at(schedule)
+    due = next_at(schedule, now)
     if due > now:
         return None
     parsed = _parse(schedule.every)

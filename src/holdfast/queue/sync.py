@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids
+from holdfast import clock, ids
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model import status
 from holdfast.model.soundness import UNREADABLE
@@ -23,6 +23,7 @@ from holdfast.store.layout import Home, Packet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.model.spec import TaskSpec
+    from holdfast.model.task import Task
     from holdfast.queue.engine import Dependencies, Engine
 
 #: The owner of a claim that is unknown, although the task is running.
@@ -147,16 +148,39 @@ def item_of(packet: Packet, *, has_run: bool) -> Item | None:
         return None  # `status` tells
     if task.status != Status.QUEUED:
         return None
-    item = item_for(task.spec, added_at=task.created_at, front=has_run, done=completed_before(packet))
+    item = item_for(task.spec, added_at=task.created_at, front=has_run, done=_met(packet, task.spec))
     return item.evolve(after=()) if has_run else item
 
 
-def completed_before(packet: Packet) -> frozenset[str]:
-    """Dependencies that completed before they were removed."""
+def note_met(packet: Packet, on_id: str) -> None:
+    """A dependency needs no more attention: it is about to be removed and had completed, or a person lets the
+    task run without it. Raises StorageError."""
     try:
-        return frozenset((atomic.read_json(packet.after) or {}).get("completed") or ())
-    except (CorruptFile, TypeError):
-        return frozenset()
+        admitted.admit_request(packet, _met_name(on_id), {})
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot write {packet.admission}")
+
+
+def _met(packet: Packet, spec: TaskSpec) -> frozenset[str]:
+    after = () if spec.queue is None else spec.queue.after
+    return frozenset(on_id for on_id in after if admitted.is_request_admitted(packet, _met_name(on_id), {}))
+
+
+def _met_name(on_id: str) -> str:
+    return f"after {on_id}"
+
+
+def too_early(home: Home, task: Task) -> str:
+    """Why a queued task may not start yet, by the journals: an agent can write in the database. Empty if it
+    may, or has run before."""
+    spec = task.spec
+    if spec.queue is None or task.begun_at is not None:
+        return ""
+    if spec.queue.not_before is not None and clock.parse_iso(spec.queue.not_before) > clock.now():
+        return f"it may not start before {spec.queue.not_before}"
+    met = _met(home.packet(spec.task_id), spec) if spec.queue.after else ()
+    left = (on_id for on_id in spec.queue.after if on_id not in met)
+    return next((f"{on_id} has not completed" for on_id in left if status_of(home, on_id) != "completed"), "")
 
 
 def item_for(

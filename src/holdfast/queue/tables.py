@@ -69,6 +69,7 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, VERSION):
             raise UnusableFile(f"its version is {version}, but this holdfast uses {VERSION}")
+        index_tables.refuse_programs(connection)
         if version == 0:
             os.chmod(path, 0o600)
             connection.executescript(_TABLES)
@@ -154,10 +155,14 @@ def put_aside(path: str) -> None:
     try:
         try:
             connection, _ = connect(path)
-            if connection.execute("PRAGMA quick_check").fetchone()[0] == "ok":
+            try:
+                is_sound = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+                for table in ("items", "waits", "paused"):
+                    connection.execute(f"SELECT * FROM {table}").fetchall()  # raises if a text is not UTF-8
+                if is_sound:
+                    return
+            finally:
                 connection.close()
-                return
-            connection.close()
         except (UnusableFile, sqlite3.DatabaseError):
             pass
         name = f"{path}.broken-{clock.iso_now()}"

@@ -61,8 +61,9 @@ class Gatherer:
             found["file_asks_approval"] = interrupt_files.asked_approval(context.ledger.packet)
         return Facts(
             remembered=context.remembered,
-            redaction_problem=context.ledger.redact.problem,
+            problem=context.problem,
             is_admitted=self._is_admitted(),
+            project_moved_to=self._project_moved_to(),
             interrupt_file=interrupt_file,
             logins=self._logins(),
             **found,
@@ -74,6 +75,12 @@ class Gatherer:
         self._was_admitted = self._was_admitted or admitted.has_first_line(ledger.packet, ledger.first_line)
         return self._was_admitted
 
+    def _project_moved_to(self) -> str:
+        """Where a link leads that has taken the place of the project, or of a directory above it."""
+        spec = self._context.ledger.task.spec
+        now = os.path.realpath(spec.project_dir) if spec.project_real else ""
+        return now if now != spec.project_real and os.path.isdir(now) else ""
+
     def _of_executions(self, ready: set[str]) -> Facts:
         context = self._context
         executions = context.observers.observe(ready)
@@ -81,7 +88,7 @@ class Gatherer:
         return Facts(
             remembered=context.remembered,
             executions=executions,
-            redaction_problem=context.ledger.redact.problem,
+            problem=context.problem,
             is_admitted=self._is_admitted(),
             heartbeat_in_s=heartbeat_in_s,
             interrupt_file=self._interrupt_file()

@@ -23,7 +23,7 @@ from holdfast.redact import Redactor
 from holdfast.runner.attempt.end_agents import end_agents, end_orphans, end_strays
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.perform.context import Context, read_environment, redactor
+from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.performer import perform
 from holdfast.runner.plan.facts import Now
 from holdfast.runner.plan.planner import plan
@@ -125,10 +125,8 @@ def _drive(packet: Packet, lock: locks.Lock, forgery: str) -> bool:
     task, journal, repaired = sealed.open_for_runner(packet, forgery)
     _repair_files(packet)
     ledger = Ledger(packet, task, journal, Redactor({}, task.spec.env, ()))
-    env = read_environment(ledger)
-    ledger.redact = redactor(ledger, env)
     waiter = Waiter(packet)
-    context = Context(ledger, waiter, env)
+    context = Context(ledger, waiter)
     try:
         while waiter.detached_by is None:
             try:
@@ -258,9 +256,7 @@ def _is_full(error: Exception) -> bool:
 def _started() -> ev.RunnerStarted:
     me = process.identify(os.getpid())
     assert me is not None
-    return ev.RunnerStarted(
-        pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__, sealed=True
-    )
+    return ev.RunnerStarted(pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__)
 
 
 def main(argv: list[str]) -> int:

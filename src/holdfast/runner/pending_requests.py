@@ -96,10 +96,13 @@ class PendingRequests:
     def _checked(self, pending: PendingRequest) -> PendingRequest:
         """The request, with what its verb requires to know."""
         request = pending.request
-        if not isinstance(request, HoldfastError) and request.verb == "takeover":
-            pending = self._with_claim(pending, request)
-        if not isinstance(request, HoldfastError) and request.verb == "retry":
-            pending = self._with_amendment(pending, request)
+        if not isinstance(request, HoldfastError):
+            if not inbox.is_admitted(self._ledger.packet, request):
+                pending = pending.evolve(objection="no command of holdfast has sent this request")
+            elif request.verb == "takeover":
+                pending = self._with_claim(pending, request)
+            elif request.verb == "retry":
+                pending = self._with_amendment(pending, request)
         return pending.evolve(is_taken_over=is_taken_over(self._ledger))
 
     def _with_claim(self, pending: PendingRequest, request: Request) -> PendingRequest:
@@ -112,10 +115,7 @@ class PendingRequests:
         return pending
 
     def _with_amendment(self, pending: PendingRequest, request: Request) -> PendingRequest:
-        """Check what a retry brings: that a command sent it, and what it changes of the spec, by the rules of
-        a manifest."""
-        if not inbox.is_admitted(self._ledger.packet, request):
-            return pending.evolve(objection="no command of holdfast has sent this request")
+        """Check what a retry changes of the spec, by the rules of a manifest."""
         if "set" not in request.args:
             return pending
         from holdfast.pipeline.define import amend  # rarely needed

@@ -7,6 +7,7 @@ import re
 import stat
 import sys
 
+from holdfast import paths
 from holdfast.sandbox import hidden, machine
 from holdfast.sandbox.mounts import (
     ENCLOSE,
@@ -278,6 +279,8 @@ class SandboxBuilder:
             self._enclose(
                 base, [name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix)]
             )
+        # As this process finds them: the task's HOME may be another one.
+        self.hide(paths.config_dir(), paths.trust_dir())
         self.hide(*hidden.FOLDERS, *hidden.FILES, *self._sockets())
         runtime = os.path.realpath(self.env.get("XDG_RUNTIME_DIR") or "/run")
         if not (os.path.realpath(home) + "/").startswith(runtime.rstrip("/") + "/"):
@@ -347,6 +350,6 @@ def _homes(*folders: str) -> list[str]:
 
 
 def _is_home(path: str) -> bool:
-    own = ("seals", "keeper.lock", "settings.json", "audit.jsonl")
+    own = ("projects", "keeper.lock", "settings.json", "audit.jsonl")
     has_tasks = os.path.isdir(os.path.join(path, "tasks"))
     return has_tasks and any(os.path.lexists(os.path.join(path, name)) for name in own)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 
-from holdfast import files, paths
+from holdfast import files
 from holdfast.failpoints import failpoint
-from holdfast.store import atomic, no_links, trust_dir
+from holdfast.store import atomic, layout, no_links
 from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Fields of a schedule that do not say what is run.
 _TIMES = ("created_at", "last_at")
-_RECORD_BYTES = 64 * 1024
+_RECORD_BYTES = 1024 * 1024
 
 
 def admit(packet: Packet, first_line: bytes) -> None:
@@ -96,8 +96,7 @@ def _has(home: Home, path: str, data: bytes) -> bool:
 
 
 def _make(home: Home) -> None:
-    if os.path.dirname(home.admitted) == paths.trust_dir():
-        trust_dir.make()
+    layout.make_records(home.path)
     atomic.make_directory(home.admitted)
 
 

@@ -28,6 +28,8 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OWN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _COPIED_BYTES = 1 << 20
+#: Between a home and a packet.
+_TASKS = "/tasks/"
 #: What open and `check_regular` say about what is no file.
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EOPNOTSUPP, errno.EINVAL})
 
@@ -77,9 +79,13 @@ def open_own_folder(path: str, *, make: bool = False) -> int:
     directory, at any time. It is put aside. One of the directories that every packet has is made if it is
     missing; with `make`, any. The packet itself may be a link to where a user has moved it.
     """
-    begin = path.rfind("/tasks/") + len("/tasks")
-    if path[:begin] not in packet_folders:
+    # The first: a task may be named so, and a directory in a packet.
+    begin = path.find(_TASKS)
+    while begin >= 0 and path[: begin + len(_TASKS) - 1] not in packet_folders:
+        begin = path.find(_TASKS, begin + 1)
+    if begin < 0:
         return os.open(path or ".", _FOLDER)
+    begin += len(_TASKS) - 1
     at = path.find("/", begin + 1)
     folder = _open_packet(path if at < 0 else path[:at])
     below = "" if at < 0 else path[at + 1 :]

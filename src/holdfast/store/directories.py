@@ -68,25 +68,44 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def remove_tree(path: str) -> bool:
+def remove_tree(path: str, folder: int | None = None) -> bool:
     """Remove a directory tree or a file, as far as possible. Symbolic links are removed, never followed.
 
-    Returns whether nothing is left.
+    Returns whether nothing is left. The path may be relative to an open folder: where a living agent writes,
+    it must be, and a plain name, because what is around it can become a link at any time.
     """
     try:
-        root = _opened(path, None)
+        root = _opened(path, folder)
     except OSError:
-        _quietly_unlink(path, None)
-        return not os.path.lexists(path)
+        return _quietly_unlink(path, folder)
     try:
         _empty(root)
     finally:
         os.close(root)
     try:
-        os.rmdir(path)
-    except OSError:
-        return not os.path.lexists(path)
+        os.rmdir(path, dir_fd=folder)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
     return True
+
+
+def open_plain(path: str, folder: int | None = None) -> int:
+    """A descriptor of a directory that is no link. Raises OSError."""
+    return os.open(path, _FOLDER, dir_fd=folder)
+
+
+def keep_only(folder: int, *kept: str) -> None:
+    """Remove everything in an open directory but these names, and links with these names."""
+    for name in os.listdir(folder):
+        if name not in kept or _is_link(name, folder):
+            remove_tree(name, folder)
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
+    except OSError:
+        return False  # removed meanwhile
 
 
 def restore_modes(packet: str) -> bool:

@@ -28,7 +28,7 @@ _MOVED = b'"type":"task.moved"'
 def confirms(packet: Packet, status: str) -> bool | None:
     """Whether the journal of a task without a runner ends with this status; None: all of it must be read."""
     try:
-        return ends_as(packet.journal, packet.seals, status)
+        return ends_as(packet.journal, packet.seals, packet.admission, status)
     except OSError:
         # A packet in the archive of which only the summary was kept has no seals either. If there are some,
         # an agent has removed the journal.
@@ -36,12 +36,17 @@ def confirms(packet: Packet, status: str) -> bool | None:
         return is_archived and not os.path.lexists(packet.seals)
 
 
-def ends_as(journal: str, its_seals: str, status: str) -> bool | None:
+def ends_as(journal: str, its_seals: str, admission: str, status: str) -> bool | None:
     """As `confirms`, for a list of thousands of tasks. Raises OSError if a file cannot be opened."""
     sealed = seals.last_two(its_seals)
     descriptor, size = files.open_sized(journal)
     try:
-        last = _last_move(descriptor, size, sealed) if sealed is not None else None
+        if sealed is not None:
+            last = _last_move(descriptor, size, sealed)
+        elif os.path.lexists(admission):
+            last = None
+        else:
+            last = _last_in(descriptor, size)  # of a copied home: it is shown as it is, and never run
     except OSError:
         return False
     finally:

@@ -184,6 +184,11 @@ class Index:
             rows = self._connection.execute(query, (limit,)).fetchall()
         return self._parsed(text for (text,) in rows)
 
+    def ended_ids(self) -> list[str]:
+        """The ids of all ended tasks."""
+        query = "SELECT task_id FROM tasks WHERE ended = 1"
+        return self._read_or_rebuild(lambda: [task_id for (task_id,) in self._connection.execute(query)])
+
     def to_look_at(self, since: str) -> list[dict[str, Any]]:
         """The tasks that ended since then and that a person should look at, in no order."""
         return self._read_or_rebuild(lambda: self._to_look_at(since))

@@ -23,7 +23,7 @@ FIELDS = (
     "verdict", "waiting_for", "stopping", "concerns", "denied", "labels", "status_updated_at", "deadline_at",
     "paid_calls", "session_id", "asked_s", "last_words", "permissions", "sandbox", "applied",
     "denied_readers", "run_started_at", "waited_s", "repairs", "over_budget",
-    "accept",
+    "accept", "run",
 )  # fmt: skip
 #: Of each stage, these.
 _STAGE_FIELDS = ("name", "state", "agent", "decision", "passed_before")
@@ -33,6 +33,7 @@ _ALWAYS = ("task_id", "status", "agent", "stage", "started_at")
 _BRIEF = (
     "stopping", "begun_at", "finished_at", "run_started_at", "waited_s", "asked_s", "wake_at",
     "interrupt", "progress", "waiting_for", "concerns", "denied", "denied_readers", "applied", "last_words",
+    "labels",
 )  # fmt: skip
 #: A file or directory that changed this recently may change again without a newer timestamp.
 RACY_S = 0.1
@@ -124,7 +125,9 @@ def has_ended_as(home: Home, task_id: str, status: str) -> bool:
     from holdfast.store import ends  # the index knows most ends already
 
     try:
-        return bool(ends.ends_as(home.journal_of(task_id), home.seals_of(task_id), status))
+        return bool(
+            ends.ends_as(home.journal_of(task_id), home.seals_of(task_id), home.admission_of(task_id), status)
+        )
     except OSError:
         return False
 
@@ -137,8 +140,9 @@ def _derived(packet: Packet) -> dict[str, Any]:
         sealed = seals.last_two(packet.seals)
     except OSError:
         sealed = None
-    task = journal.fold_sealed(packet.journal, sealed).task
-    return manifest.render(task, packet.path, manifest.Observed())
+    folded = journal.fold_sealed(packet.journal, sealed)
+    seals.check_found(packet, sealed, folded.lines)
+    return manifest.render(folded.task, packet.path, manifest.Observed())
 
 
 def _unreadable(packet: Packet, error: Exception) -> dict[str, Any] | None:

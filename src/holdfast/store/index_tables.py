@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 18
+_VERSION = 19
 #: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
 _CHANGE_FIELDS = (
     "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
@@ -31,6 +31,14 @@ _MAPPED_BYTES = 4096
 _NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
 #: What two databases need of a disk with smaller blocks.
 _ROOM_BYTES = 256 * 1024
+
+
+def refuse_programs(connection: sqlite3.Connection) -> None:
+    """Raises sqlite3.DatabaseError if a database has what is not ours and is computed: a view in the place of
+    a table may never end."""
+    query = "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
+    if (found := connection.execute(query).fetchone()) is not None:
+        raise sqlite3.DatabaseError(f"it has a view or a trigger: {found[0]}")
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -49,6 +57,7 @@ def connect(path: str) -> sqlite3.Connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise sqlite3.DatabaseError(f"version {version}")
+        refuse_programs(connection)
         # Derived: a power failure may lose rows, but no information.
         connection.execute("PRAGMA synchronous = OFF")
         if version == 0:

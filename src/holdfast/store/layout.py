@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids, program_search
+from holdfast import ids
 
 #: Directories of a new packet.
 PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done", "scratch")
@@ -51,7 +51,6 @@ class Home:
         self.metrics = f"{path}/metrics.json"
         self.task_index = f"{path}/task-index.json"
         self.sessions = f"{path}/sessions"
-        self.seals = f"{path}/seals"
         self.projects = f"{path}/projects"
         self.scripted_agent = f"{path}/scripted-agent"
         self.worktrees = f"{path}/worktrees"
@@ -71,9 +70,13 @@ class Home:
 
     @property
     def admitted(self) -> str:
-        """In the home; beside the user's settings if a project is around the home, because a clone or a pull
-        can bring a whole home with its records."""
-        return _admitted_of(self.path)
+        """Digests of what commands of this home have made."""
+        return f"{records_of(self.path)}/admitted"
+
+    @property
+    def seals(self) -> str:
+        """The seals of its journals."""
+        return f"{records_of(self.path)}/seals"
 
     # For lists of thousands of tasks: cheaper than a Packet. See also `manifest_in`.
 
@@ -88,6 +91,10 @@ class Home:
     def seals_of(self, task_id: str) -> str:
         """The seals of a task's journal."""
         return f"{self.seals}/{task_id}"
+
+    def admission_of(self, task_id: str) -> str:
+        """The record that a command made the task."""
+        return f"{self.admitted}/{task_id}"
 
     def output_log_of(self, task_id: str) -> str:
         """The readable output of a task."""
@@ -134,20 +141,31 @@ class Home:
         return f"{self.workspaces}/{name}.lock"
 
 
-#: Home → its `admitted`, as this process has found it.
-_admitted: dict[str, str] = {}
+#: Home → its inode and the directory of its records, as this process has found it.
+_records: dict[str, tuple[int, str]] = {}
 
 
-def _admitted_of(home: str) -> str:
-    if home not in _admitted:
-        around = program_search.roots_around(os.path.dirname(os.path.realpath(home)))
-        path = f"{home}/admitted"
-        if any(map(program_search.is_marked, around)):
-            from holdfast.store import trust_dir  # few homes are in a project
+def records_of(home: str) -> str:
+    """The directory with `admitted` and `seals` of a home: outside, where no agent writes."""
+    inode, place = _records.get(home, (0, ""))
+    try:
+        is_known = bool(place) and os.stat(home).st_ino == inode  # it may have been renamed, and copied
+    except OSError:
+        is_known = bool(place)
+    if not is_known:
+        from holdfast.store import home_records  # not every command needs it
 
-            path = trust_dir.path_for(home, "admitted")
-        _admitted[home] = path
-    return _admitted[home]
+        place, inode = home_records.find(home)
+        if inode:
+            _records[home] = inode, place
+    return place
+
+
+def make_records(home: str) -> None:
+    """Make that directory if it is missing. Raises OSError."""
+    from holdfast.store import home_records
+
+    home_records.make(home, records_of(home))
 
 
 #: The directories of packets that this process knows. Another `tasks` in a path is a user's.
@@ -169,7 +187,6 @@ class Packet:
         self.output_log = f"{path}/output.log"
         self.output_index = f"{path}/output.idx"
         self.env = f"{path}/env.json"
-        self.after = f"{path}/after.json"
         self.runner_log = f"{path}/runner.log"
         self.runner_lock = f"{path}/runner.lock"
         self.bell = f"{path}/bell"
@@ -248,17 +265,17 @@ class Packet:
     @property
     def admission(self) -> str:
         """Its record outside the packet: a command made the packet, or a person adopted it."""
-        return f"{_admitted_of(self._home_path)}/{self.task_id}"
+        return f"{records_of(self._home_path)}/admitted/{self.task_id}"
 
     @property
     def seals(self) -> str:
         """The seals of the journal, outside the packet."""
-        return f"{self._home_path}/seals/{self.task_id}"
+        return f"{records_of(self._home_path)}/seals/{self.task_id}"
 
     @property
     def index_notes(self) -> str:
         """Digests of the indexes in the packet, outside the packet."""
-        return f"{self._home_path}/seals/{self.task_id}.indexes"
+        return f"{records_of(self._home_path)}/seals/{self.task_id}.indexes"
 
     def request(self, request_id: str) -> str:
         """A request in the inbox."""

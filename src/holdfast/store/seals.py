@@ -1,12 +1,13 @@
 """The seals of a journal: what its runner has written, noted outside the packet, where its agent works.
 
-Before each append, a runner adds a seal to `<home>/seals/<id>`: the length that the journal will have, and
-the digest of everything up to there. So a later runner can tell three things apart: lines of a runner, lines
-of anything else, and an append that a kill cut short. Most seals are not synced: after a power failure the
-last ones may be missing, and then (each has the boot in which it was made) what follows the last seal is
-believed. That holds only for a task that had a runner: a command that creates a task, and a runner that
-leaves, close the seals, and the next runner opens them again before it writes. Both are synced. Nothing here
-is secret: a process that can write both files can forge both (docs/security.md).
+Before each append, a runner adds a seal to `seals/<id>` (`home_records.py`): the length that the journal will
+have, and the digest of everything up to there. So a later runner can tell three things apart: lines of a
+runner, lines of anything else, and an append that a kill cut short. Most seals are not synced: after a power
+failure the last ones may be missing, and then (each has the boot in which it was made) what follows the last
+seal is believed. That holds only for a task that had a runner: a command that creates a task, and a runner
+that leaves, close the seals, and the next runner opens them again before it writes. Both are synced, so only
+the seal of the first line can get lost. Nothing here is secret: a process that can write both files can forge
+both (docs/security.md).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import struct
 
 from holdfast import files
-from holdfast.errors import HoldfastError, ProcMissing
+from holdfast.errors import ForgedJournal, HoldfastError, ProcMissing
 from holdfast.store import atomic, process
 from holdfast.store.atomic import storage_failed
 from holdfast.store.digest import running
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.store.digest import Running
+    from holdfast.store.layout import Packet
 
 #: Length of the journal, its digest, and the boot.
 _SEAL = struct.Struct("!Q16s8s")
@@ -91,6 +93,19 @@ def last_two(path: str) -> tuple[Seal, Seal] | None:
         os.close(descriptor)
     found = [Seal(*fields) for fields in _SEAL.iter_unpack(data[: len(data) // _SEAL.size * _SEAL.size])]
     return (found[-1], found[0] if len(found) > 1 else _NOTHING) if found else None
+
+
+def check_found(packet: Packet, sealed: tuple[Seal, Seal] | None, lines: int) -> None:
+    """Raises ForgedJournal if a task of this home has no seals, though its journal has more lines than the
+    one whose seal a power failure may have taken."""
+    if sealed is None and lines > 1 and os.path.lexists(packet.admission):
+        hint = f"'holdfast resume {packet.task_id}' leaves it to you what of it counts"
+        raise ForgedJournal(f"{packet.task_id} is in doubt: {gone(packet)}", hint=hint)
+
+
+def gone(packet: Packet) -> str:
+    """The reason of a doubt: there are no seals."""
+    return f"the seals of the journal are gone ({packet.seals}), so it cannot be verified"
 
 
 def _each(path: str) -> Iterator[Seal]:

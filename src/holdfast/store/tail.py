@@ -51,7 +51,7 @@ def _split(data: bytes) -> list[bytes]:
 
 
 #: Lines of a readable log that say where output begins, not what it says (`model/readable.py`).
-_HEADINGS = ("[session ", "--- attempt ")
+_HEADINGS = ("[session ", "--- attempt ", "--- retry")
 
 
 def last_line(path: str, folder: int | None = None) -> str:

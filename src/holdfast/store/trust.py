@@ -177,7 +177,7 @@ def accept(project: str, parts: Iterable[Part], *, by: str) -> None:
         },
     }
     trust_dir.make()
-    if not trust_dir.is_ours():
+    if not trust_dir.is_own_folder(paths.trust_dir()):
         raise NotPossible(
             f"other users can write to {paths.trust_dir()}, or it is a link", hint="make it yours, mode 0700"
         )

@@ -1,5 +1,6 @@
 """The directory beside the user's settings for what no agent may decide: trust in projects (`trust.py`), the
-options of `up` (`up_options.py`), the user's notification rules and the keys of replies (`notify`).
+options of `up` (`up_options.py`), the records of homes (`home_records.py`), the user's notification rules and
+the keys of replies (`notify`).
 
 An agent can write in the home, but not here. A file that others can write counts as missing.
 """
@@ -27,15 +28,16 @@ def make() -> None:
     os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
 
 
-def is_ours() -> bool:
-    """Whether it is a directory, no link, in which only the user can write. Raises OSError."""
-    return _is_ours(os.stat(paths.trust_dir(), follow_symlinks=False), stat.S_IFDIR)
+def is_own_folder(path: str) -> bool:
+    """Whether it, or what is at a path in it, is a directory, no link, in which only the user can write.
+    Raises OSError."""
+    return _is_ours(os.stat(path, follow_symlinks=False), stat.S_IFDIR)
 
 
 def read(path: str, *, others: int = stat.S_IWGRP | stat.S_IWOTH) -> bytes | None:
     """The bytes of a file in it; None if it does not exist, or if other users have a right in `others`."""
     try:
-        if not _is_ours(os.stat(os.path.dirname(path), follow_symlinks=False), stat.S_IFDIR):
+        if not is_own_folder(os.path.dirname(path)):
             return None
         descriptor = os.open(path, _OPEN)
         try:

@@ -31,16 +31,23 @@ _NO_CHECKS_S = 60.0
 _LOOK_S = 0.5
 
 
-def apply(packet: Packet, *, as_patch: bool, warn: Callable[[str], None]) -> Applied:
+def apply(packet: Packet, *, as_patch: bool, force: bool, warn: Callable[[str], None]) -> Applied:
     """Merge the work in a task's worktree into the project, and let its runner record that.
 
-    Raises ForPersons, NotPossible, LockHeld. A record that fails is only a warning: the files are changed.
+    Work that a gate refused needs `force`. Raises ForPersons, NotPossible, LockHeld. A record that fails is
+    only a warning: the files are changed.
     """
     from holdfast.workspace.worktrees.apply import apply
 
     asker.check(asker.find(), packet, "apply")
     manifest = load.derived(packet)
     check_ended(packet, manifest)
+    if not force and (refused := refusal(manifest)):
+        raise NotPossible(
+            refused,
+            hint=f"'holdfast diff {packet.task_id}' shows it; "
+            f"'holdfast apply --force {packet.task_id}' merges it anyway",
+        )
     # A command line is not a commit title: it is long and may contain anything.
     goal = manifest.get("task_name") if manifest.get("agent") == "command" else manifest.get("goal")
     is_recorded = bool(manifest.get("applied"))
@@ -57,6 +64,16 @@ def apply(packet: Packet, *, as_patch: bool, warn: Callable[[str], None]) -> App
     except (HoldfastError, OSError) as error:
         warn(f"the task does not show yet that it was applied: {error}")
     return applied
+
+
+def refusal(manifest: dict[str, Any]) -> str:
+    """Why the work of a task should not be merged: a gate, such as its acceptance, refused it. Empty if none
+    did, or if that was only a warning."""
+    stages: list[dict[str, Any]] = manifest.get("stages") or []
+    if manifest["status"] == Status.COMPLETED or all(stage.get("gate") != "failed" for stage in stages):
+        return ""
+    reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
+    return f"a gate refused the work of {manifest['task_id']}{reason}"
 
 
 def check_ended(packet: Packet, manifest: dict[str, Any]) -> None:

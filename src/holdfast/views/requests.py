@@ -298,7 +298,8 @@ def _not_admitted(packet: Packet, verb: str) -> NotPossible:
     return NotPossible(
         f"cannot {verb} {packet.task_id}: no command of this home has created it as it is now; "
         f"it would run {runs} in {spec.project_dir}",
-        hint=f"if that is what you want: 'holdfast resume --adopt {packet.task_id}'",
+        hint=f"if that is what you want: 'holdfast resume --adopt {packet.task_id}'; if it was created with "
+        "another XDG_CONFIG_HOME or HOME, use that one",
     )
 
 

@@ -49,12 +49,13 @@ def prepare(packet: Packet, task: Task, stage: str) -> dict[str, Any]:
     failpoint("candidates.worktree_made")
     project = locate(made.directory)
     trees = Trees.of(packet)
-    if unable := not_carried(trees, take_snapshot(packet, project, spec), start, top=base.place.top):
+    now = take_snapshot(packet, project, spec, since=base.base_tree)
+    if unable := not_carried(trees, now, start, top=base.place.top):
         raise NotPossible(
             f"candidates cannot start from {few(unable)}: too large to be copied, or a repository",
             hint="commit it before, or work without attempts",
         )
-    put(trees, project.top, take_snapshot(packet, project, spec), start)
+    put(trees, project.top, now, start)
     failpoint("candidates.tree_put")
     own_base = Base(
         kind="worktree", place=project, base_tree=base.base_tree, commit=base.commit, branch=made.branch

@@ -66,7 +66,9 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
     plain_path(packet.path, packet.rooms)
     sweep(packet)
     name, packet_inode = os.urandom(6).hex(), os.stat(packet.path).st_ino
-    top, temporary = os.path.join(packet.rooms, name), _temporary(packet, packet_inode, name)
+    # Only the packet itself may be a link: git writes nowhere if another one is on the way.
+    rooms = os.path.join(os.path.realpath(packet.path), os.path.relpath(packet.rooms, packet.path))
+    top, temporary = os.path.join(rooms, name), _temporary(packet, packet_inode, name)
     try:
         try:
             os.makedirs(top, mode=0o700)
@@ -84,7 +86,7 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
         )
         failpoint("clean_room.used")
     finally:
-        _remove(top, temporary)
+        _remove(packet, name, temporary)
 
 
 def _directory(top: str, prefix: str) -> str:
@@ -107,13 +109,21 @@ def sweep(packet: Packet) -> None:
     packet_inode = os.stat(packet.path).st_ino
     for name in os.listdir(packet.rooms):
         if _NAME.fullmatch(name):
-            _remove(os.path.join(packet.rooms, name), _temporary(packet, packet_inode, name))
+            _remove(packet, name, _temporary(packet, packet_inode, name))
 
 
-def _remove(top: str, temporary: str) -> None:
+def _remove(packet: Packet, name: str, temporary: str) -> None:
     remove_tree(temporary)
-    # Last: `sweep` finds the temporary directory by the name of the room.
-    remove_tree(top)
+    try:
+        # Without links: a directory of the user may have something with such a name.
+        rooms = atomic.open_own_folder(packet.rooms)
+    except OSError:
+        return
+    try:
+        # Last: `sweep` finds the temporary directory by the name of the room.
+        remove_tree(name, rooms)
+    finally:
+        os.close(rooms)
 
 
 def _temporary(packet: Packet, packet_inode: int, name: str) -> str:

@@ -23,10 +23,11 @@ def current_tree(packet: Packet, base: Base, spec: TaskSpec | None = None) -> st
     for path in (project.directory, project.git_dir):
         if path is not None and not os.path.isdir(path):
             raise NotPossible(f"{path} is gone; the workspace of {packet.task_id} needs it")
-    return take_snapshot(packet, project, spec or load.fold(packet).spec)
+    return take_snapshot(packet, project, spec or load.fold(packet).spec, since=base.base_tree)
 
 
-def take_snapshot(packet: Packet, project: ProjectTree, spec: TaskSpec) -> str:
-    """The tree of a project now, without the home of holdfast."""
+def take_snapshot(packet: Packet, project: ProjectTree, spec: TaskSpec, *, since: str) -> str:
+    """The tree of a project now, without the home of holdfast. `since` is as in `snapshot.take`."""
     deny = spec.pipeline.scope_deny if spec.pipeline is not None else ()
-    return snapshot.take(project, Trees.of(packet), deny=deny, hidden=(os.path.realpath(packet.home.path),))
+    hidden = (os.path.realpath(packet.home.path),)
+    return snapshot.take(project, Trees.of(packet), deny=deny, hidden=hidden, since=since)

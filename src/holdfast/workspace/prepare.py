@@ -111,7 +111,7 @@ def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
         created = worktree.make(packet, spec.project_dir, commit=_start_of(spec))
         branch, directory = created.branch, created.directory
     project = locate(directory)
-    tree = take_snapshot(packet, project, spec)
+    tree = take_snapshot(packet, project, spec, since="")
     repository = project.repository
     commit = git.head(repository) if repository is not None else None
     base = Base(kind=spec.workspace, place=project, base_tree=tree, commit=commit, branch=branch)

@@ -20,7 +20,7 @@ import re
 
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
-from holdfast.store.directories import remove_tree, restore_modes
+from holdfast.store.directories import keep_only, open_plain, remove_tree, restore_modes
 from holdfast.store.no_links import is_directory
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.branch_links import refuse_branch_links
@@ -93,7 +93,7 @@ def _bring(packet: Packet, tree: Worktree) -> str:
     objects, known = f"{store}/objects", git.settings.read(main)
     for folder in (store, inside.git_dir):
         restore_modes(folder)  # its agent may have hidden what it committed
-    _clean(objects)
+    clean(objects)
     _make_plain(f"{objects}/info")
     lent = quoted(os.path.join(tree.common_dir, "objects"))
     atomic.write(f"{objects}/info/alternates", lent + b"\n", durable=False)
@@ -167,25 +167,30 @@ def _logged(inside: git.Repository) -> set[str]:
     return {name for word in words if _NAME.fullmatch(name := os.fsdecode(word))}
 
 
-def _clean(objects: str) -> None:
+def clean(objects: str) -> None:
     """Leave only what git writes: no link, nothing that tells git about other objects or reachability."""
-    for name in os.listdir(objects):
-        path = os.path.join(objects, name)
+    store = atomic.read_own_folder(objects)
+    try:
+        keep_only(store, "pack", *filter(_FOLDER.fullmatch, os.listdir(store)))
+        for name in os.listdir(store):
+            _clean_folder(name, store)
+    finally:
+        os.close(store)
+
+
+def _clean_folder(name: str, store: int) -> None:
+    try:
+        folder = open_plain(name, store)
+    except OSError:
+        remove_tree(name, store)  # no directory
+        return
+    try:
         allowed = _PACKED if name == "pack" else _LOOSE
-        if not is_directory(path) or not (name == "pack" or _FOLDER.fullmatch(name)):
-            _remove(path)
-            continue
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if not entry.is_file(follow_symlinks=False) or not allowed.fullmatch(entry.name):
-                    _remove(entry.path)
-
-
-def _remove(path: str) -> None:
-    if is_directory(path):
-        remove_tree(path)
-    else:
-        os.unlink(path)
+        with os.scandir(folder) as entries:
+            found = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+        keep_only(folder, *(entry.name for entry in found if allowed.fullmatch(entry.name)))
+    finally:
+        os.close(folder)
 
 
 def _make_plain(path: str) -> None:

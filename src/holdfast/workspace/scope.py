@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Characters that have a meaning in a pattern.
 _SPECIAL = "\\*?[] !#"
-#: What pathspec makes of `*`, of `/**` before a slash, and of `**/` at the beginning.
-_STAR, _FOLDERS, _ANYWHERE = "[^/]*", "(?:/.+)?", "^(?:.+/)?"
+#: What pathspec makes of `?`, of `*`, of `/**` before a slash, and of `**/` at the beginning.
+_ONE, _STAR, _FOLDERS, _ANYWHERE = "[^/]", "[^/]*", "(?:/.+)?", "^(?:.+/)?"
 
 
 class Scope:
@@ -80,7 +80,8 @@ def _without_backtracking(regex: str) -> str:
     first, *rest = regex.split(_STAR)
     parts = [first]
     for at, piece in enumerate(rest):
-        is_followed = at + 1 < len(rest) and "/" not in piece and "(?" not in piece
+        plain = piece.replace(_ONE, "")
+        is_followed = at + 1 < len(rest) and "/" not in plain and "(?" not in plain
         parts.append(f"(?>[^/]*?{piece})" if is_followed else _STAR + piece)
     first, *rest = "".join(parts).split(_FOLDERS)
     if not rest:

@@ -24,7 +24,7 @@ class Since:
 
     def __init__(self, packet: Packet, task: Task, stage: str) -> None:
         self._packet, self._task = packet, task
-        self._place = _place(packet, task, stage)
+        self._place, self._start = _place(packet, task, stage)
         self._tree = self._take()
 
     def changed(self) -> tuple[int, str]:
@@ -43,19 +43,20 @@ class Since:
         if self._place is None:
             return None
         try:
-            return take_snapshot(self._packet, self._place, self._task.spec)
+            return take_snapshot(self._packet, self._place, self._task.spec, since=self._start)
         except (OSError, HoldfastError):
             return None
 
 
-def _place(packet: Packet, task: Task, stage: str) -> ProjectTree | None:
-    """By the task's record, if it has one: an agent can write a `.git`."""
+def _place(packet: Packet, task: Task, stage: str) -> tuple[ProjectTree | None, str]:
+    """Where it is, and its tree at the task's start: by the task's record, if it has one, because an agent
+    can write a `.git`."""
     try:
         base = bases.read(task_worktree.of_stage(packet, task, stage))
         place = base.place if base is not None else locate(task.workspace_of(stage))
     except (OSError, HoldfastError):
-        return None
-    return place if place.git_dir is not None else None
+        return None, ""
+    return place if place.git_dir is not None else None, base.base_tree if base is not None else ""
 
 
 def _short(patch: str) -> str:

@@ -13,6 +13,7 @@ import os
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.store.digest import sha256
+from holdfast.store.index import Index
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import snapshot
@@ -20,12 +21,16 @@ from holdfast.workspace.snapshots.changes import changed, few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.store.layout import Packet
+    from typing import Any
+
+    from holdfast.store.layout import Home, Packet
     from holdfast.workspace.snapshots.trees import Trees
 
 #: Branches of tasks, and what a fetch in the background writes.
 _NOT_COMPARED = ("refs/heads/holdfast/", "refs/remotes/", "refs/prefetch/")
 _SHORT = 10
+#: Ended tasks that may have been applied meanwhile.
+_RECENT = 200
 _ASK = "if that was not you, look at 'git reflog' there"
 
 
@@ -64,7 +69,28 @@ def changed_since(packet: Packet, trees: Trees, noted: str, stage: str) -> tuple
         return ()
     if new is None:
         return ()
-    return tuple(f"{what} while {stage} ran; {_ASK}" for what in differences(old, new, trees))
+    found = differences(old, new, trees)
+    ask = (found and _applied(packet.home, old, new)) or _ASK
+    return tuple(f"{what} while {stage} ran; {ask}" for what in found)
+
+
+def _applied(home: Home, old: Around, new: Around) -> str:
+    """That a `holdfast apply` explains the difference; empty if none does. An agent could forge its record,
+    so the difference is reported all the same."""
+    moved = [name for name in {*old.refs, *new.refs} if old.refs.get(name) != new.refs.get(name)]
+    if len(moved) != 1 or moved[0] not in new.refs:
+        return ""
+    index = Index(home)
+    try:
+        rows = index.ended(_RECENT)
+    finally:
+        index.close()
+    for row in rows:
+        applied: Any = row.get("applied") or {}
+        is_it = applied.get("commit") == new.refs[moved[0]]
+        if is_it and moved[0] == f"refs/heads/{applied.get('branch')}":
+            return f"'holdfast apply {row['task_id']}' made that commit, as its record says"
+    return ""
 
 
 def differences(old: Around, new: Around, trees: Trees) -> list[str]:

@@ -190,3 +190,66 @@ def test_a_task_whose_time_was_over_is_offered_more_of_it() -> None:
     done = holdfast("run", "--id", "slow", "--deadline", "0.3s", "--", "sleep", "60", cwd=workspace())
     assert done.returncode == 5, done.stderr
     assert "holdfast retry slow --deadline 1s" in done.stderr
+
+
+def suggested(task_id: str) -> list[str]:
+    """The commands that `show` prints as next, the best first."""
+    lines = holdfast("show", task_id, env={"COLUMNS": "250"}).stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("next "))
+    rows = [lines[at], *(line for line in lines[at + 1 :] if line.startswith("          holdfast "))]
+    return [re.split(r"\s{3,}", row[10:].strip())[0] for row in rows if "holdfast " in row]
+
+
+def project() -> Repo:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.commit("a")
+    return repo
+
+
+def stopped() -> Task:
+    task = Task.shell("sleep 60", "--id", "it")
+    task.agent_pid()
+    task.ask_patiently("stop")
+    return task
+
+
+NEXT = {
+    "failed": (lambda: Task.shell("exit 3", "--id", "it"), "failed"),
+    "deadline": (lambda: Task.shell("sleep 60", "--id", "it", "--deadline", "0.3s"), "abandoned"),
+    "timeout": (lambda: Task.shell("sleep 60", "--id", "it", "--timeout", "0.3s"), "interrupted"),
+    "question": (
+        lambda: Task.play(Scenario().interrupt_request("May?", once=True).sleep(9, once=True), "--id", "it"),
+        "interrupted",
+    ),
+    "login": (lambda: Task.play(Scenario().unauthorized("no key"), "--id", "it"), "interrupted"),
+    "budget": (
+        lambda: Task.play(Scenario().usage(cost_usd=2.0).result("ok"), "--id", "it", "--budget-usd", "1",
+                          "--accept", "test -e good", project=project().path),
+        "interrupted",
+    ),
+    "acceptance": (
+        lambda: Task.shell("true", "--id", "it", "--accept", "test -e good", project=project().path),
+        "failed",
+    ),
+    "worktree": (
+        lambda: Task.shell("echo x > new", "--id", "it", "--worktree", project=project().path),
+        "completed",
+    ),
+    "stopped": (stopped, "killed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NEXT)
+def test_the_first_commands_that_show_prints_work_as_printed(kind: str) -> None:
+    start, status = NEXT[kind]
+    start().wait_for(status, within_s=40)
+    commands = suggested("it")
+    assert commands, kind
+    for command in commands[:2]:
+        words = shlex.split(command)
+        assert words[0] == "holdfast"
+        done = holdfast(*words[1:], cwd=workspace())
+        assert done.returncode == 0, (command, done.stderr)
+        if words[1] in ("retry", "resume", "stop"):
+            break
+    holdfast("stop", "it")

@@ -12,6 +12,7 @@ from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from tests.support.repos import Repo, packet_for, prepare
 from tests.support.tasks import holdfast
+from tests.support.terminal import Terminal
 
 
 class Case:
@@ -119,11 +120,44 @@ def test_rm_of_merged_work_takes_worktree_and_branch(home: str) -> None:
     assert case.repo.read("new") == "text\n"
 
 
-def test_work_that_failed_is_merged_with_a_warning(home: str) -> None:
+def test_work_that_its_acceptance_refused_is_merged_only_by_force(home: str) -> None:
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
     repo.commit("a")
     words = ("--id", "it", "--worktree", "--accept", "false", "--", "touch", "new")
     assert holdfast("run", *words, cwd=repo.path).returncode == 1
+    refused = holdfast("apply", "it")
+    assert refused.returncode == 3
+    assert "a gate refused the work of it: acceptance failed" in refused.stderr
+    assert "'holdfast diff it' shows it; 'holdfast apply --force it' merges it anyway" in refused.stderr
+    assert not os.path.exists(os.path.join(repo.path, "new"))
+    person = Terminal("apply", "it")
+    person.read_until("Merge it anyway? [y/N]")
+    person.press("n\n")
+    assert person.finish() == 3
+    assert not os.path.exists(os.path.join(repo.path, "new"))
+    done = holdfast("apply", "it", "--force")
+    assert done.returncode == 0, done.stderr
+    assert "warning: it did not complete: acceptance failed" in done.stderr
+    assert os.path.exists(os.path.join(repo.path, "new"))
+
+
+def test_a_person_may_merge_what_acceptance_refused(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    words = ("--id", "it", "--worktree", "--accept", "false", "--", "touch", "new")
+    assert holdfast("run", *words, cwd=repo.path).returncode == 1
+    person = Terminal("apply", "it")
+    person.read_until("Merge it anyway? [y/N]")
+    person.press("y\n")
+    assert person.finish() == 0
+    assert os.path.exists(os.path.join(repo.path, "new"))
+
+
+def test_work_that_failed_without_a_gate_is_merged_with_a_warning(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    words = ("--id", "it", "--worktree", "--", "sh", "-c", "touch new; exit 3")
+    assert holdfast("run", *words, cwd=repo.path).returncode == 1
     done = holdfast("apply", "it")
     assert done.returncode == 0, done.stderr
-    assert "warning: it is failed: acceptance failed" in done.stderr
+    assert "warning: it is failed: " in done.stderr

@@ -11,6 +11,8 @@ import sys
 import pytest
 
 from tests.support import kin
+from tests.support.packets import Written
+from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, trust, workspace
 
 
@@ -69,6 +71,27 @@ def test_where_all_is_put_away_ls_says_where() -> None:
     assert holdfast("archive", "it").returncode == 0
     message = "no tasks, but 1 archived: 'holdfast ls --archived' lists them\n"
     assert holdfast("ls").stderr == message
+
+
+def test_the_id_of_an_archived_task_never_means_another_one() -> None:
+    ended("job")
+    assert holdfast("archive", "job").returncode == 0
+    other = Task.shell(kin.WAIT.rstrip("; "), "--id", "job-2")
+    other.agent_pid()
+    assert holdfast("stop", "job").stderr == "job has already ended: completed\n"
+    for verb in ("retry", "resume", "interrupt", "approve", "attach", "takeover", "apply", "pr", "archive"):
+        done = holdfast(verb, "job")
+        assert done.returncode == 3
+        assert "job is archived" in done.stderr
+        assert "'holdfast archive --restore job' brings it back" in done.stderr
+    assert json.loads(holdfast("show", "job", "--json").stdout)["task_id"] == "job"
+    assert holdfast("logs", "job").stdout == "said\n"
+    assert holdfast("wait", "job").stdout.startswith("job completed")
+    assert holdfast("rm", "job").returncode == 0
+    assert other.status() == "running"
+    assert holdfast("show", "job", "--json").returncode == 0  # now it is a prefix
+    assert holdfast("stop", "job").returncode == 0
+    other.wait_for("killed")
 
 
 def test_a_command_that_would_change_it_says_where_it_is(home: str) -> None:
@@ -133,6 +156,16 @@ def test_an_archived_task_keeps_its_id(home: str, verb: str) -> None:
     assert ids("--archived") == ["it"]
     assert holdfast("rm", "it").returncode == 0
     assert holdfast("run", "--id", "it", "--", "echo", "second").returncode == 0
+
+
+def test_nothing_is_said_about_a_packet_whose_id_is_taken(home: str) -> None:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.commit("README.md")
+    written = Written({"scripted_impl": None}, project=repo)
+    first = holdfast("run", "--packet", written.path, "--worktree", cwd=repo.path)
+    assert "note: not committed, so not in the worktree: .holdfast/" in first.stderr
+    second = holdfast("run", "--packet", written.path, "--worktree", cwd=repo.path)
+    assert second.stderr.startswith("error: task it already exists\nhint: change task_id in manifest.yaml")
 
 
 def test_an_id_that_the_archive_has_already(home: str) -> None:

@@ -112,7 +112,7 @@ class TestWithoutTmux:
         assert task.ask("interrupt", "-m", "which one?").returncode == 0
         _, talk = view.communicate(timeout=20)
         assert view.returncode == 4
-        assert "needs a person" in talk
+        assert "was interrupted: which one?" in talk
         task.stop()
 
     def test_ctrl_c_leaves_the_task_alone(self) -> None:

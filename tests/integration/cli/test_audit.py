@@ -50,6 +50,16 @@ def test_a_refused_request_is_not_taken_for_a_granted_one() -> None:
     assert "request.refused: resume: it is completed" in holdfast("audit", "it", "--people").stdout
 
 
+def test_an_answer_is_something_that_people_did() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    task.ask("interrupt")
+    task.wait_for("interrupted")
+    task.ask("resume", "-m", "use the copy")
+    assert "answer: use the copy" in holdfast("audit", "it", "--people").stdout
+    task.stop()
+
+
 @pytest.mark.req("AUD-1")
 def test_what_people_do_with_the_queue_and_the_home_is_accounted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "ada")
@@ -75,7 +85,7 @@ def test_what_people_do_with_the_queue_and_the_home_is_accounted_for(monkeypatch
         ("queue.resumed", None, "everything"),
         ("queue.claimed", "a", "for bob"),
         ("queue.released", "a", None),
-        ("queue.retried", "b", "gone is gone"),
+        ("queue.retried", "b", "it was held: gone is gone"),
         ("queue.removed", "c", None),
         ("queue.cleared", None, "2 tasks"),
         ("task.removed", "c", None),

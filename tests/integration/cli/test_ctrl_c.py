@@ -55,22 +55,24 @@ def test_ctrl_c_while_it_loads_is_130_and_silent(when: str, how: str) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_the_script_that_is_installed_loads_nothing_before_ctrl_c_is_quiet() -> None:
-    """Modules that are neither ours nor always loaded are imported after `main` starts."""
+@pytest.mark.parametrize(
+    "when", ["not name.startswith('holdfast')", "name == 'holdfast'", "'__main__' in name"]
+)
+def test_the_script_that_is_installed_is_quiet_from_its_first_line_on(when: str) -> None:
     script = """
 import os, signal, sys
 class Press:
     def find_spec(self, name, path=None, target=None):
-        if not name.startswith("holdfast"):
+        if eval(sys.orig_argv[-1]):
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Press())
 sys.argv = ["holdfast", "ls"]
-exec(open(sys.orig_argv[-1]).read())
+exec(open(sys.orig_argv[-2]).read())
 """
     with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
         (path,) = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-scripts"]
     done = subprocess.run(
-        [sys.executable, "-c", script, os.path.join(ROOT, path)],
+        [sys.executable, "-c", script, os.path.join(ROOT, path), when],
         capture_output=True,
         text=True,
         timeout=30,

@@ -63,6 +63,8 @@ def test_a_budget_that_was_exceeded_with_the_result_is_seen_everywhere() -> None
     assert "[over budget: $5.00 of $1.00] All done." in holdfast("ls").stdout
     done = holdfast("wait", "it")
     assert (done.returncode, done.stdout) == (4, "it completed: over budget: $5.00 of $1.00\n")
+    # Notices and `show` have the reason of the state.
+    assert task.manifest()["status_reason"] == "over budget: $5.00 of $1.00"
     (need,) = json.loads(holdfast("report", "--json").stdout)["needs"]
     assert (need["task_id"], need["kind"]) == ("it", "budget")
 
@@ -181,6 +183,24 @@ def test_the_log_has_the_question_and_the_answer() -> None:
     assert lines[at + 2] == "--- attempt 2 (resume) ---"
 
 
+def test_the_log_has_the_message_of_a_retry_though_nothing_is_printed() -> None:
+    task = Task.shell("exit 3", "--id", "it", "--max-retries", "0")
+    task.wait_for("failed")
+    for message in ("once more", "and again"):
+        task.ask_patiently("retry", "-m", message)
+        assert holdfast("wait", "it").returncode == 1
+    expected = [
+        "--- attempt 1 ended: failed: exit status 3 ---",
+        "--- retry: once more ---",
+        "--- attempt 2 (again) ---",
+        "--- attempt 2 ended: failed: exit status 3 ---",
+        "--- retry: and again ---",
+        "--- attempt 3 (again) ---",
+    ]
+    assert task.log().splitlines() == expected
+    assert "retry" not in holdfast("ls").stdout  # what it says last is nothing of the agent's
+
+
 def test_resume_without_an_answer_says_so() -> None:
     asking("it")
     done = holdfast("resume", "it")
@@ -295,6 +315,19 @@ def test_a_failure_is_explained_once_and_with_what_its_command_does() -> None:
     assert "→ holdfast logs bad -n 40 (see what happened)" in report
     (good,) = [line for line in report.splitlines() if "good  completed" in line]
     assert ", 1 retry" in good
+
+
+def test_paths_of_tools_are_relative_to_the_workspace(home: str) -> None:
+    tree = os.path.join(os.path.realpath(home), "worktrees", "it")
+    scenario = Scenario()
+    for command in (f"cat {tree}/a", f"cd {tree} && ls", f"cat {tree}x/a /x{tree}/a"):
+        scenario = scenario.tool("Bash", command=f"true || {command}")
+    task = Task.play(scenario.result("ok"), "--id", "it", "--worktree", project=project().path)
+    task.wait_for("completed")
+    below, itself, others = [line for line in task.log().splitlines() if line.startswith("[tool]")]
+    assert '"true || cat a"' in below
+    assert '"true || cd . && ls"' in itself
+    assert f"cat {tree}x/a /x{tree}/a" in others
 
 
 def test_a_denied_tool_has_plain_words() -> None:

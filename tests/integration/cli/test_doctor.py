@@ -16,8 +16,8 @@ from tests.support import kin
 from tests.support.tasks import Task, holdfast
 
 CHECKS = [
-    "python", "kernel", "clock", "inotify", "sleep", "tmux", "git", "sandbox", "agents", "home", "disk",
-    "filesystem", "config", "keeper", "service", "staging", "tasks",
+    "python", "kernel", "clock", "inotify", "sleep", "tmux", "git", "sandbox", "agents", "home",
+    "records", "disk", "filesystem", "config", "keeper", "service", "staging", "tasks",
 ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ class TestWell:
         done = holdfast("doctor")
         assert done.returncode == 0
         assert done.stdout.count("\nok    ") >= 8
-        assert "17 checks, 0 failed" in done.stdout
+        assert "18 checks, 0 failed" in done.stdout
 
     def test_a_missing_home_is_no_fault_and_is_not_made(self, home: str) -> None:
         os.rmdir(home)
@@ -57,6 +57,20 @@ class TestWell:
         keeper = findings()["keeper"]
         assert keeper["level"] == "ok"
         assert keeper["said"].startswith("process ")
+
+    def test_sleep_that_cannot_be_inhibited_is_a_warning(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = os.path.join(place.root, "bin")
+        os.makedirs(folder)
+        program = os.path.join(folder, "systemd-inhibit")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
+        os.chmod(program, 0o755)
+        monkeypatch.setenv("PATH", folder, prepend=":")
+        sleep = findings()["sleep"]
+        assert (sleep["level"], "Failed to connect to bus" in sleep["said"]) == ("warn", True)
+        assert sleep["fix"].startswith("if this machine sleeps when idle, turn that off")
 
     def test_nothing_is_left_in_the_home(self, home: str) -> None:
         findings()
@@ -209,7 +223,8 @@ class TestTrouble:
         os.mkdir(empty)
         monkeypatch.setenv("PATH", empty)
         by_check = findings()
-        assert {name for name in by_check if by_check[name]["level"] == "warn"} == {"tmux", "git", "agents"}
+        missing = {name for name in by_check if by_check[name]["level"] == "warn"}
+        assert missing == {"tmux", "git", "agents", "sleep"}
 
     def test_agents_and_an_old_tmux_are_found_in_path(self, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = os.path.join(os.environ["HOME"], "bin")

@@ -220,14 +220,3 @@ def test_a_keeper_or_seed_whose_lock_file_was_removed_is_ended(
     done = holdfast("down")
     assert done.returncode == 0, done.stderr
     eventually(lambda: not processes.is_alive(owner.pid), 20, f"the {role} is gone")
-
-
-def test_a_question_with_the_words_of_the_command_is_still_a_question() -> None:
-    """Only `down` itself interrupts without one."""
-    task = Task.shell(kin.WAIT, "--id", "it")
-    task.agent_pid()
-    done = holdfast("interrupt", "it", "-m", "holdfast down --now")
-    assert done.returncode == 0, done.stderr
-    task.wait_for("interrupted")
-    assert "holdfast resume it -m 'ANSWER'" in task.ask("show").stdout
-    task.stop()

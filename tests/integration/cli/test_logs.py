@@ -158,7 +158,7 @@ def test_following_says_that_a_person_is_needed_and_stays() -> None:
     kin.go()
     stderr = follower.finish()
     assert "over" in follower.text()
-    assert stderr == "" or "it needs a person: what now?" in stderr
+    assert stderr == "" or "it was interrupted: what now?" in stderr
 
 
 def test_a_result_is_shown_if_the_agent_did_not_say_it_before() -> None:

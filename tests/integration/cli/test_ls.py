@@ -339,7 +339,8 @@ def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_
     assert places["first"] == {"position": 1, "state": "queued", "waits": "paused"}
     assert places["held"] == {"position": 4, "state": "held", "waits": "bad failed"}
     assert places["bad"] is None
-    assert holdfast("ls", "-q", "--state", "queued").stdout.split() == ["first", "second", "third", "held"]
+    assert holdfast("ls", "-q", "--state", "queued").stdout.split() == ["first", "second", "third"]
+    assert holdfast("ls", "-q", "--state", "held").stdout.split() == ["held"]
 
 
 def test_why_an_agent_failed_comes_before_what_it_said() -> None:
@@ -413,4 +414,4 @@ def test_json_has_every_task_and_the_table_says_that_it_has_not(home: str) -> No
     done = holdfast("ls", "--json")
     assert len(json.loads(done.stdout)) == 23
     assert done.stderr == ""
-    assert "tasks that ended earlier are not shown; --all shows everything" in holdfast("ls").stderr
+    assert "3 tasks that ended earlier are not shown; --all shows everything" in holdfast("ls").stderr

@@ -94,7 +94,7 @@ def test_a_failure_is_listed_however_many_tasks_ended_after_it() -> None:
     assert of_ls() == of_report() == ["bad"]
     copy(bad, 25)
     done = holdfast("ls")
-    assert "needs you (26)" in done.stdout
+    assert "needs you (26, the last 20 shown)" in done.stdout
     assert len(of_ls()) == 20
     assert "6 more need you: 'holdfast report' lists them" in done.stderr
     assert len(of_report()) == 26

@@ -451,3 +451,19 @@ def test_to_look_at_the_queue_of_a_home_that_is_not_there_makes_none(
     assert holdfast("queue", "show", "it").returncode == 3
     assert holdfast("queue", "check").stdout == "0\n"
     assert not os.path.exists(nowhere)
+
+
+def test_next_check_and_ls_agree_on_what_is_held(home: str) -> None:
+    for task_id, flags in (("low", ()), ("late", ("--not-before", "+8h")), ("first", ("--priority", "high"))):
+        assert holdfast("submit", "--id", task_id, *flags, "--", "true", cwd=workspace()).returncode == 0
+    with open(os.path.join(home, "loop.json"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.loop/1", "short_of": "less than 1 GB of disk is free"}, file)
+    listed = [line.split()[0] for line in holdfast("queue", "ls").stdout.splitlines()[1:]]
+    done = holdfast("queue", "next")
+    assert (listed, done.stdout) == (["first", "low", "late"], "first\n")
+    assert "less than 1 GB of disk is free" in done.stderr
+    assert holdfast("queue", "check").stdout == "2\n"
+    with open(os.path.join(home, "loop.json"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.loop/1", "held_agents": {"command": "its limit is reached"}}, file)
+    assert holdfast("queue", "ls").stdout.count("its limit is reached") == 2
+    assert (holdfast("queue", "next").returncode, holdfast("queue", "check").stdout) == (3, "0\n")

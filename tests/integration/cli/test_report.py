@@ -51,7 +51,7 @@ def test_state_activity_interrupts_and_figures() -> None:
     assert report["statistics"]["success_rate"] == 0.5
     text = holdfast("report").stdout
     assert text.count("which branch?") == 1
-    assert "asked  question: which branch?" in text
+    assert "asked  stopped: which branch?" in text
     assert "bad  failed after" in text
     assert "at it" not in text
     assert "at it" in holdfast("report", "--detailed").stdout
@@ -149,15 +149,15 @@ def test_it_leads_with_what_needs_you_and_hides_nothing() -> None:
     needs, results = text.index("## Needs you (13)"), text.index("## Results (13)")
     assert needs < results < text.index("## State")
     first = text[needs:results]
-    assert "asked  question: which branch?" in first
-    assert "holdfast resume asked -m 'ANSWER'" in first
+    assert "asked  stopped: which branch?" in first
+    assert "holdfast resume asked (go on)" in first
     assert all(f"bad-{number:02}  failed" in first for number in range(12))
     assert "good" not in first
     assert "more (--detailed)" not in text
     assert "All is well." in text[results:]
     assert "$0.50" in text[results:]
     found = facts()
-    assert {row["kind"] for row in found["needs"]} == {"question", "failed"}
+    assert {row["kind"] for row in found["needs"]} == {"stopped", "failed"}
     good = next(row for row in found["ended"] if row["task_id"] == "good")
     assert (good["last_words"], good["next"]) == ("All is well.", "holdfast logs good")
     asked.stop()

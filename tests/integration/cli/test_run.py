@@ -128,8 +128,7 @@ def test_a_task_that_is_interrupted_meanwhile_ends_the_following_with_4() -> Non
     assert holdfast("interrupt", "it", "-m", "which way?").returncode == 0
     _, stderr = follower.communicate(timeout=30)
     assert follower.returncode == 4
-    assert "it needs a person: which way?" in stderr
-    assert "holdfast resume it -m 'ANSWER'" in stderr
+    assert "it was interrupted: which way?; 'holdfast resume it' to go on" in stderr
     task.stop()
 
 

@@ -52,6 +52,15 @@ class TestPrint:
         assert f"Environment=HOLDFAST_HOME={home}" in lines
         assert not os.path.exists(os.path.join(home, "service.json"))
 
+    def test_the_keeper_gets_the_users_settings(self, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The records of the home are there: a keeper with others would run none of its tasks."""
+        monkeypatch.setenv("XDG_CONFIG_HOME", "/some where/else")
+        unit = holdfast("service", "install", "--print", "--kind", "systemd").stdout
+        assert 'Environment="XDG_CONFIG_HOME=/some where/else"' in unit.splitlines()
+        text = holdfast("service", "install", "--print", "--kind", "launchd").stdout
+        properties = plistlib.loads(text.encode())
+        assert properties["EnvironmentVariables"]["XDG_CONFIG_HOME"] == "/some where/else"
+
     @pytest.mark.parametrize("kind", ["systemd", "launchd"])
     def test_json_has_the_unit_and_where_it_would_be(self, kind: str) -> None:
         words = ["service", "install", "--print", "--kind", kind]

@@ -49,7 +49,7 @@ def test_what_agents_and_files_say_does_not_reach_the_terminal_as_it_is(home: st
         file.write(os.urandom(64) + b"\x1b[2J\n\n" + bytes(range(256)) * 20)
     assert holdfast("submit", "--id", "q", "--", "true", cwd=workspace()).returncode == 0
     shown = holdfast("status")
-    assert "it waits for a person: a ]0;title  x keeper   forged 2J" in shown.stdout
+    assert "it was interrupted: a ]0;title  x keeper   forged 2J" in shown.stdout
     for text in (shown.stdout, *(holdfast(*view).stdout for view in VIEWS), holdfast("queue", "ls").stderr):
         assert text.replace("\n", "").isprintable(), text
         assert not any(line.startswith("keeper   forged") for line in text.splitlines())
@@ -88,14 +88,26 @@ def test_keeper_seed_and_counts(home: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_task_that_waits_for_a_person_is_named() -> None:
-    task = Task.shell(kin.WAIT, "--id", "it")
-    task.agent_pid()
-    task.ask("interrupt", "-m", "which one?")
+    task = Task.shell('echo "which one?" > "$INTERRUPT_FILE"; sleep 60', "--id", "it")
     task.wait_for("interrupted")
     text = "it waits for a person: which one? → holdfast resume it -m 'ANSWER'"
     assert status()["attention"] == [text]
     assert status()["alerts"] == [{"level": "question", "text": text, "kind": "question"}]
     assert "question it waits for a person: which one?" in holdfast("status").stdout
+    task.stop()
+
+
+def test_what_a_person_says_to_a_task_that_they_interrupt_is_no_question() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    task.ask("interrupt", "-m", "hold on")
+    task.wait_for("interrupted")
+    text = "it was interrupted: hold on; 'holdfast resume it' to go on"
+    assert status()["alerts"] == [{"level": "question", "text": text, "kind": "stopped"}]
+    shown = holdfast("show", "it").stdout
+    assert "state     interrupted: hold on" in shown
+    assert "question" not in shown
+    assert "next      holdfast resume it " in shown
     task.stop()
 
 
@@ -154,7 +166,13 @@ def test_a_task_that_down_interrupted_is_not_in_the_queue(monkeypatch: pytest.Mo
     eventually(lambda: status()["counts"] == {"running": 1}, 20, "it runs")
     assert holdfast("down", "--now").returncode == 0
     assert status()["counts"] == {"interrupted": 1}
-    assert "queue    empty (1 task started since 'up')" in holdfast("status").stdout
+    text = holdfast("status").stdout
+    assert "queue    empty (1 start since 'up')" in text
+    # Slots are those of a keeper.
+    assert "slots    none without a keeper; 'holdfast up' starts one" in text
+    assert holdfast("submit", "--id", "next", "--", "true", cwd=workspace()).returncode == 0
+    text = " ".join(holdfast("status").stdout.split())
+    assert "the queued task starts after 'holdfast up'" in text
 
 
 def test_a_task_that_waits_uses_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:

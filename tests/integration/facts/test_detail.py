@@ -15,7 +15,6 @@ from holdfast.store.layout import Home, Packet
 from holdfast.testing import Scenario
 from holdfast.views.facts import changes, log, packet_files, timeline, usage
 from holdfast.views.facts.detail import Detail, detail
-from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -64,9 +63,8 @@ def test_active_time_counts_while_the_agent_works() -> None:
 
 
 def test_questions_and_answers() -> None:
-    task = Task.shell(kin.WAIT, "--id", "it")
-    task.agent_pid()
-    assert task.ask("interrupt", "-m", "which database?").returncode == 0
+    asks = '[ -e once ] || { touch once; echo "which database?" > "$INTERRUPT_FILE"; }; sleep 60'
+    task = Task.shell(asks, "--id", "it")
     task.wait_for("interrupted")
     asked = Detail(Packet(task.packet))
     assert asked.question is not None

@@ -9,21 +9,26 @@ import pytest
 from holdfast.gates.scope import violations
 from holdfast.workspace.scope import Scope, project_path
 from holdfast.workspace.snapshots.changes import Change
+from holdfast.workspace.snapshots.trees import Trees
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 
 
 class Stage:
     """A prepared `impl` stage in a repository."""
 
-    def __init__(self, home: str, *, with_git: bool = True, project: str = "", **asked) -> None:
+    def __init__(
+        self, home: str, *, with_git: bool = True, project: str = "", ignore: str = "", **asked
+    ) -> None:
         self.repo = Repo(os.path.join(os.path.dirname(home), "project"), with_git=with_git)
         self.repo.write("src/a", "".join(f"line {n}\n" for n in range(20)))
         self.repo.write("other/b", "b\n")
-        self.repo.write(".gitignore", ".env\n*.tmp\n")
+        self.repo.write(".gitignore", ".env\n*.tmp\n" + ignore)
         self.repo.write(".env", "KEY=1\n")
         if with_git:
             self.repo.commit()
         self.repo.write("mine", "a person's own\n")
+        if "__pycache__" in ignore:
+            self.repo.write("tests/__pycache__/mine.pyc", "of an earlier run\n")
         self.project = os.path.join(self.repo.path, project)
         asked = {"scope_allow": ("src/",), "scope_deny": (".env", "secrets/"), **asked}
         self.packet = packet_for(home, self.project, **asked)
@@ -111,6 +116,44 @@ def test_an_ignored_file_counts_where_it_is_denied_only(stage: Stage) -> None:
     assert stage.judge()[0] == 0
     stage.repo.write(".env", "KEY=2\n")
     assert stage.judge()[1]["reasons"] == [".env was modified: it matches scope.deny"]
+
+
+@pytest.mark.parametrize("deny", ["tests/", "tests", "tests/**"])
+@pytest.mark.parametrize("workspace", ["in_place", "worktree"])
+def test_a_cache_below_a_denied_directory_is_not_work(home: str, deny: str, workspace: str) -> None:
+    stage = Stage(home, scope_deny=(deny,), workspace=workspace, ignore="__pycache__/\n*.log\n")
+    stage.work.write("src/a", "changed\n")
+    stage.work.write("tests/__pycache__/a.pyc", "one\n")
+    code, result = stage.judge()
+    assert (code, "tests" in str(result["reasons"])) == (0, False), result
+    trees = Trees.of(stage.packet)
+    names = trees.run(["ls-tree", "-r", "--name-only", result["tree"]]).decode().splitlines()
+    assert "tests/__pycache__/a.pyc" not in names  # nor in a clean room
+    # The next stage starts from a tree without it.
+    assert prepare(stage.packet)["tree"] == result["tree"]
+    stage.work.write("tests/__pycache__/a.pyc", "two\n")
+    stage.work.write("src/a", "changed again\n")
+    assert stage.judge()[0] == 0
+
+
+def test_a_denied_file_that_was_there_or_is_named_counts_though_it_is_ignored(home: str) -> None:
+    stage = Stage(home, scope_deny=("tests/", "key"), ignore="__pycache__/\nkey\n")
+    stage.work.write("src/a", "changed\n")
+    stage.work.write("tests/__pycache__/mine.pyc", "changed\n")
+    stage.work.write("key", "planted\n")
+    assert stage.judge()[1]["reasons"] == [
+        "key was added: it matches scope.deny",
+        "tests/__pycache__/mine.pyc was modified: it matches scope.deny",
+    ]
+
+
+@pytest.mark.parametrize("where", [".gitignore", "tests/.gitignore", ".git/info/exclude"])
+def test_an_ignore_rule_of_the_stage_hides_nothing_below_a_denied_directory(home: str, where: str) -> None:
+    stage = Stage(home, scope_allow=("src/", ".gitignore"), scope_deny=("tests/",))
+    stage.work.write(where, "*\n")
+    stage.work.write("tests/conftest.py", "import os\n")
+    reasons = stage.judge()[1]["reasons"]
+    assert "tests/conftest.py was added: it matches scope.deny" in reasons
 
 
 @pytest.mark.req("GAT-3")

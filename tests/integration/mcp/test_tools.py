@@ -11,8 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from holdfast import paths
 from holdfast.testing import Scenario
 from holdfast.views.mcp import tool_list
+from tests.hostile.planting import write
 from tests.support import kin
 from tests.support.mcp import Client
 from tests.support.packets import Written, scripted_claude
@@ -222,6 +224,47 @@ def test_full_permissions_are_not_granted_by_a_packet() -> None:
         error = client.fail("start", packet=packet.path, project=packet.project.path)
     assert "full cannot be granted here" in error["message"], error
     assert holdfast("ls", "-q", "--all").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("agent", "option", "value"),
+    [
+        ("claude", "permission_mode", "bypassPermissions"),
+        ("codex", "sandbox", "danger-full-access"),
+        ("gemini", "approval_mode", "yolo"),
+    ],
+)
+def test_full_permissions_are_not_granted_by_an_option_of_a_packet(
+    agent: str, option: str, value: str
+) -> None:
+    routing = {"intent": "one_shot_impl", "agent": agent, "options": {agent: {option: value}}}
+    packet = Written(intent="one_shot_impl", routing=routing)
+    path = _with_programs(agent)
+    with Client(cwd=workspace(), env={"PATH": path}) as client:
+        error = client.fail("start", packet=packet.path, project=packet.project.path)
+    assert "full cannot be granted here" in error["message"], error
+    assert holdfast("ls", "-q", "--all").stdout == ""
+
+
+def test_full_permissions_are_not_granted_to_the_items_of_a_split_prompt() -> None:
+    """Neither by the user's settings: they are about tasks that a person starts."""
+    repo = Repo(workspace())
+    repo.write("a.txt")
+    repo.commit()
+    write(paths.user_settings(), 'permissions = "full"\n')
+    with Client(cwd=repo.path, env={"PATH": _with_programs("claude")}) as client:
+        for flags in ({}, {"split": True}):
+            error = client.fail("start", agent="claude", prompt="two things", **flags)
+            assert "full cannot be granted here" in error["message"], error
+    assert holdfast("ls", "-q", "--all").stdout == ""
+
+
+def _with_programs(*names: str) -> str:
+    """A PATH with stand-ins for programs of agents."""
+    folder = os.path.join(os.path.dirname(workspace()), "programs")
+    for name in names:
+        write(os.path.join(folder, name), "#!/bin/sh\n", mode=0o755)
+    return f"{folder}:{os.environ['PATH']}"
 
 
 def test_an_agent_may_start_tasks_but_not_approve_its_own() -> None:

@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from holdfast.store.layout import Home
 from holdfast.testing import Scenario
+from holdfast.views.tui import actions
 from holdfast.views.tui.app import TopApp
 from tests.support import kin
 from tests.support.packets import Written
@@ -118,6 +119,34 @@ def test_a_task_that_starts_and_ends_meanwhile_is_shown_in_its_group() -> None:
         assert "working (" not in screen.text
 
     drive(steps)
+
+
+def test_headings_count_the_tasks_that_are_not_shown_as_ls_does(home: str) -> None:
+    done = Task.shell("sleep 0.6", "--id", "done")
+    done.wait_for("completed")
+    for number in range(22):
+        # Its runner removes the bell before it leaves.
+        no_bell = shutil.ignore_patterns("bell")
+        shutil.copytree(done.packet, os.path.join(home, "tasks", f"copy-{number}"), ignore=no_bell)
+    Task.shell(kin.WAIT, "--id", "busy").wait_for("running")
+
+    listed = holdfast("ls").stdout.splitlines()
+    assert "ended (23, the last 20 shown)" in listed
+    took = next(line for line in listed if line.startswith("done ")).split()[4]
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("ended (23, the last 20 shown; A shows all)")
+        assert "ended 23" in screen.lines[0]
+        # A duration is the same in both.
+        assert next(line for line in screen.lines if line.startswith("done ")).split()[3] == took
+        # One that was not shown is gone: it counts no more.
+        shutil.rmtree(os.path.join(home, "tasks", "copy-0"))
+        await screen.until("ended (22, the last 20 shown; A shows all)")
+        await screen.press("A")
+        await screen.until("ended (22)")
+
+    drive(steps, lines=40)
+    kin.go()
 
 
 def test_a_paused_queue_and_held_tasks_are_shown_in_their_order() -> None:
@@ -322,6 +351,22 @@ def test_a_question_is_answered() -> None:
         assert "the test one" in task.log()
 
     drive(steps)
+
+
+def test_an_answered_task_of_the_queue_says_what_it_waits_for(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    done = holdfast("submit", "--id", "it", "--", "sh", "-c", kin.WAIT, cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    task = Task(os.path.join(home, "tasks", "it"))
+    task.wait_for("running")
+    task.ask_patiently("interrupt", "-m", "which database?")
+    task.wait_for("interrupted")
+    assert holdfast("queue", "pause").returncode == 0
+    told = actions.answer(Home(home), "it", "the test one")
+    assert told == "it is queued: paused"
+    assert holdfast("down", "--now").returncode == 0
 
 
 def test_a_long_question_leaves_room_for_the_answer() -> None:

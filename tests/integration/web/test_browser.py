@@ -241,7 +241,7 @@ def test_a_lost_connection_comes_back_without_missing_or_repeating(served: Serve
     relay = Relay(served.port)
     try:
         with browsing(served, "lost", relay=relay.port) as page:
-            page.goto(f"http://localhost:{served.port}/task/it?tab=events")
+            page.goto(f"{served.base}/task/it?tab=events")
             page.locator(".state", has_text="running").wait_for()
             page.locator(".connection.live").wait_for()
             relay.cut()

@@ -14,14 +14,13 @@ def test_a_death_at_the_very_start_shows_stderr() -> None:
     found = endings.early(Outcome(kind="crashed", detail="exit status 1"), 0.3, said)
     assert found.kind == "crashed"
     assert found.detail == (
-        "exit status 1; 0.3 s after its start: "
-        "node:internal/modules / Error: Cannot find module 'x' / at main"
+        "exit status 1; 0.3s after its start: node:internal/modules / Error: Cannot find module 'x' / at main"
     )
 
 
 def test_what_the_detail_says_already_is_not_said_twice() -> None:
     found = endings.early(Outcome(kind="crashed", detail="exit status 1: no key"), 0.3, "no key\n")
-    assert found.detail == "exit status 1: no key; 0.3 s after its start"
+    assert found.detail == "exit status 1: no key; 0.3s after its start"
 
 
 @pytest.mark.parametrize(

@@ -393,3 +393,12 @@ def test_the_end_of_a_limit_that_was_reported_once_is_kept() -> None:
     told = story.task.current[0].rate_limit
     assert told is not None
     assert told.resets_at == until
+
+
+@pytest.mark.parametrize(("turns", "over"), [(2, ""), (3, "3 of 2 turns")])
+def test_turns_that_were_exceeded_with_the_result_are_over_budget(turns: int, over: str) -> None:
+    story = Story(limits=Limits(max_turns=2)).attempt(1)
+    for offset in range(turns):
+        story.tell(ev.AgentText(attempt=1, offset=offset + 1, text="x"))
+    story.end(1, "success")
+    assert story.task.over_budget == over

@@ -133,6 +133,8 @@ class Claude:
                 logins=(".credentials.json",),
                 sessions=("projects",),
                 copies=("settings.json", "CLAUDE.md", ".claude.json", "~/.claude.json"),
+                keeps=("file-history", "history.jsonl", "plans", "session-env", "sessions", "shell-snapshots",
+                       "tasks", "todos"),
                 # Otherwise .claude.json would be beside it, in a folder that is read-only.
                 variable="CLAUDE_CONFIG_DIR",
             ),
@@ -140,7 +142,7 @@ class Claude:
         package="@anthropic-ai/claude-code",
         memory_mb=300,
         permissions=_PERMISSIONS,
-    )
+    )  # fmt: skip
 
     def launch(self, spec: LaunchSpec) -> Launch:
         """A new session with a chosen id."""

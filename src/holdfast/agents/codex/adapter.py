@@ -191,7 +191,11 @@ def _home(spec: LaunchSpec) -> PrivateHome | None:
         ),
         logins=("sessions", "auth.json", ".credentials.json"),
         copies=("config.toml",),
-    )
+        keeps=(
+            "sessions", "archived_sessions", "history.jsonl", "*.sqlite", "*.sqlite-shm", "*.sqlite-wal",
+            "thread-writer-locks", "shell_snapshots", "installation_id", "log", "tmp",
+        ),
+    )  # fmt: skip
 
 
 def _finished(attempt: Attempt) -> Outcome:

@@ -91,6 +91,7 @@ class Copilot:
                 reads=("agents", "pkg", "skills"),
                 sessions=("session-state",),
                 copies=("config.json", "mcp-config.json", "settings.json", "copilot-instructions.md"),
+                keeps=("logs", "session-store.db*", "settings.json.lock"),
             ),
         ),
         package="@github/copilot",

@@ -128,6 +128,7 @@ class Gemini:
                 logins=("oauth_creds.json", "google_accounts.json", "gemini-credentials.json"),
                 sessions=("tmp",),
                 copies=("settings.json", "GEMINI.md", ".env", "installation_id", "trustedFolders.json"),
+                keeps=("history", "projects.json"),
             ),
         ),
         package="@google/gemini-cli",

@@ -111,8 +111,9 @@ class Opencode:
                 logins=("mcp-auth.json",),
                 command_logins=("auth.json",),  # "wellknown": settings from an address, and variables
                 sessions=("storage",),
+                keeps=("log", "opencode.db*", "repos", "snapshot"),
             ),
-            ConfigHome(paths=("$XDG_STATE_HOME/opencode", "~/.local/state/opencode")),
+            ConfigHome(paths=("$XDG_STATE_HOME/opencode", "~/.local/state/opencode"), keeps=("locks",)),
         ),
         package="opencode-ai",
         memory_mb=700,

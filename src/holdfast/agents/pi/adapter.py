@@ -96,6 +96,7 @@ class Pi:
                 reads=("bin", "extensions", "prompts", "skills", "themes", "tools"),
                 command_logins=("auth.json",),  # "key": "!command"
                 sessions=("sessions",),
+                keeps=("models-store.json",),
                 copies=("settings.json", "models.json", "AGENTS.md", "SYSTEM.md"),
             ),
         ),

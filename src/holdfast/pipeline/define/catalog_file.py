@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
+from holdfast.model.permissions import BYPASSES
 from holdfast.model.record import Record
 from holdfast.model.roles import PURPOSES
 from holdfast.pipeline.define.checker import Checker, described, dotted
@@ -30,12 +31,6 @@ _PROFILE_KEYS = (
     "approval", "on_fail", "ci", "attempts", "attempt_agents", "judge",
 )  # fmt: skip
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-#: Adapter options and the value that turns off all permission prompts, like `yolo`.
-_BYPASSES = {
-    "sandbox": "danger-full-access",
-    "approval_mode": "yolo",
-    "permission_mode": "bypassPermissions",
-}
 
 
 class Leaf(Record):
@@ -164,7 +159,7 @@ class FileReader(Checker):
 
     def _adapter_options(self, node: Node, path: str) -> None:
         for name, inner in node.value.items() if isinstance(node.value, dict) else ():
-            if name == "yolo" or inner.value == _BYPASSES.get(name):
+            if name == "yolo" or inner.value == BYPASSES.get(name):
                 hint = "use --permissions full for a task, or permissions in its manifest"
                 self.blame(inner, f"{path}.{name}", "cannot be set in a configuration file", hint)
         self.keep(node, path, self.scalars(node, path))

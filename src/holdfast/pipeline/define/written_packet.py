@@ -251,6 +251,7 @@ def spec(
         "agent": stages[0].agent,
         "model": stages[0].model,
         "project_dir": written.project_dir,
+        "project_real": os.path.realpath(written.project_dir),
         "stages": stages,
         "limits": limits,
         "env": tuple(dict.fromkeys((*env, *(checked.get("env") or ())))),

@@ -79,6 +79,10 @@ def _head(view: SummaryView) -> list[str]:
         lines.append(f"- goal: {_prose(view.goal)}")
     repairs = f", repairs: {len(view.repairs)}" if view.repairs else ""
     lines.append(f"- attempts: {view.attempts}, retries: {view.retries}{repairs}")
+    if view.run > 1:
+        lines.append(
+            f"- run: {view.run}; attempts, paid calls, tokens and cost are of all runs, the rest of this one"
+        )
     lines += [f"- repaired: {_prose(why, 200)}" for why in view.repairs[-_MAX_REPAIRS:]]
     if view.started_at != view.created_at:
         lines.append(f"- created: {view.created_at or '-'}")
@@ -134,7 +138,8 @@ def _budgets(view: SummaryView) -> list[str]:
     if not is_unknown and view.unpriced_calls:
         cost = f"at least {cost}"
     dollars = f" of ${view.budget_usd:.2f}" if view.budget_usd is not None else ""
-    lines.append(f"- tokens: {tokens}{limit}; cost: {cost}{dollars}")
+    is_free = not view.has_paid and tokens == cost == "unknown" and not (limit or dollars)
+    lines.append("- no paid calls" if is_free else f"- tokens: {tokens}{limit}; cost: {cost}{dollars}")
     return lines
 
 
@@ -173,7 +178,7 @@ def _stage_title(stage: StageLine) -> str:
 def _stage_facts(stage: StageLine) -> str:
     parts = [
         f"exit {stage.exit_code}" if stage.exit_code is not None else "",
-        clock.duration_text(stage.duration_s) if stage.duration_s is not None else "",
+        clock.duration_text(stage.worked_s) if stage.worked_s else "",
         f"{stage.attempts} attempts" if stage.attempts > 1 else "",
         _prose(stage.outcome, 60),
         f"{stage.output_lines} lines of output" if stage.output_lines is not None else "",

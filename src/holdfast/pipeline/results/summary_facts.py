@@ -25,10 +25,11 @@ class StageLine(Record):
     agent: str = ""
     role: str = ""
     attempts: int = 0
-    #: Exit code, duration and outcome of its last attempt.
+    #: Exit code and outcome of its last attempt.
     exit_code: int | None = None
-    duration_s: float | None = None
     outcome: str = ""
+    #: How long its agents and holdfast's steps around them ran.
+    worked_s: float = 0.0
     failure_class: str = ""
     signature: str = ""
     output_lines: int | None = None
@@ -71,6 +72,8 @@ class SummaryView(Record):
     started_at: str = ""
     finished_at: str | None = None
     active_s: float = 0.0
+    #: Which run this is. Attempts, calls, tokens and cost are of all runs, everything else of this one.
+    run: int = 1
     attempts: int = 0
     retries: int = 0
     #: Why its work went back to an agent, each time.
@@ -81,6 +84,8 @@ class SummaryView(Record):
     failure: FailureView | None = None
     paid_calls: int | None = None
     paid_call_budget: int | None = None
+    #: Whether it made paid calls; a plain command makes none.
+    has_paid: bool = True
     #: Time limit of one call.
     call_limit_s: float | None = None
     deadline_s: float | None = None
@@ -137,6 +142,7 @@ def view_of(
         started_at=task.run_started_at or "",
         finished_at=task.finished_at,
         active_s=task.active_s,
+        run=task.run,
         attempts=task.attempt_count,
         retries=task.total_retries,
         repairs=tuple("; ".join(repair.reasons) for _, repair in task.repair_log),
@@ -146,6 +152,7 @@ def view_of(
         failure=_failure(task),
         paid_calls=task.paid_calls if pipeline is not None else None,
         paid_call_budget=task.paid_limit,
+        has_paid=task.paid_calls > 0,
         call_limit_s=pipeline.max_wallclock_s if pipeline is not None else limits.timeout_s,
         deadline_s=task.deadline_s,
         input_tokens=usage.input_tokens,
@@ -156,7 +163,9 @@ def view_of(
         budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
         budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
         takeover=_takeover(task),
-        answers=tuple((each.question, each.answer or "none") for each in task.answers[-_ANSWERS:]),
+        answers=tuple(
+            (each.question, each.answer or f"none, {each.how}") for each in task.answers[-_ANSWERS:]
+        ),
         leftovers=_leftovers(task),
         objections=tuple(f"{each.stage}: {each.text}" for each in concerns.of_task(task)),
         remarks=_remarks(task),
@@ -167,6 +176,8 @@ def view_of(
 def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> TaskFacts:
     """The facts that decide on a task's next action."""
     attempt, interrupted = task.attempt, task.interrupted
+    gates = [state.gate for state in task.stage_states.values() if state.gate is not None]
+    counts = [gate.changed for gate in gates if gate.changed is not None]
     applied = {"applied": task.applied.shown()} if task.applied is not None else {}
     return TaskFacts(
         task_id=task.spec.task_id,
@@ -182,6 +193,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         is_past_deadline=task.is_past_deadline,
         active_s=task.active_s,
         has_changes=has_changes and task.applied is None,
+        changed_nothing=bool(counts) and not any(counts),
         applied=next_action.applied_words(applied),
         objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,
@@ -274,7 +286,7 @@ def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
         role=stage.role,
         attempts=stage_state.times_ran if stage_state is not None else 0,
         exit_code=ended.exit_code if ended is not None else None,
-        duration_s=ended.lived_s if ended is not None else None,
+        worked_s=stage_state.worked_s if stage_state is not None else 0.0,
         outcome=_stage_outcome(task, stage, ended) if ended is not None else "",
         failure_class=triaged.failure_class if triaged is not None else "",
         signature=triaged.signature if triaged is not None else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import idle_recorder, recorder
+from holdfast import idle_recorder, paths, recorder
 from holdfast.agents.base import Launch
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
@@ -114,7 +114,7 @@ def command_of(
     captured: dict[str, str] = env.get("env", {})
     private: dict[str, str] = {}
     if launch.home is not None:
-        # Few programs need one, and shutil is slow to import.
+        # Few programs need one.
         from holdfast.runner.attempt import private_home
 
         private = private_home.prepare(launch.home, captured)
@@ -169,6 +169,8 @@ def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpen
         **({"HOLDFAST_ANSWER": _env_value(answer)} if answer else {}),
         # For the conductor: agents of items can write to the journal meanwhile.
         **({"HOLDFAST_JOURNAL": ledger.journal_pin} if ledger.task.spec.fan_out is not None else {}),
+        # For chores, the conductor and commands of agents: the captured variables may lead elsewhere.
+        paths.TRUST_DIR: paths.trust_dir(),
         "HOLDFAST_TASK": packet.task_id,
         "HOLDFAST_ATTEMPT": directory.path,
         "HOLDFAST_PACKET": packet.path,

@@ -55,11 +55,24 @@ def _classified(subject: Subject, records: AttemptRecords, lived_s: float) -> Ou
     if isinstance(subject.execution, Attempt):
         end = End(exit=records.exit, stderr_tail=stderr_tail, is_torn=subject.ingest.is_torn)
         outcome = adapter.classify(end, subject.execution)
+        if subject.ledger.task.spec.fan_out is not None:
+            outcome = _of_conductor(subject, outcome)
     else:
         outcome = by_exit_status(records.exit)
     # That a plain command failed quickly says nothing by itself.
     is_telling = bool(adapter.capabilities.program or stderr_tail.strip())
     return endings.early(outcome, lived_s, stderr_tail) if is_telling else outcome
+
+
+def _of_conductor(subject: Subject, outcome: Outcome) -> Outcome:
+    """A fan-out that failed says what became of its items, or its last error, instead of an exit status."""
+    if outcome.kind != "failed":
+        return outcome
+    from holdfast.packet import fan_out  # few tasks are one
+
+    errors = [line for line in subject.stderr_tail().splitlines() if line.startswith("error: ")]
+    told = errors[-1].removeprefix("error: ") if errors else fan_out.conclusion(subject.ledger.packet)
+    return outcome.evolve(detail=told) if told else outcome
 
 
 def _without_status(subject: Subject, records: AttemptRecords) -> Outcome:

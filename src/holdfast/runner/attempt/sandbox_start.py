@@ -11,14 +11,18 @@ import os
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.sandbox.forbidden import forbidden_in
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.store.layout import Packet
 
 _SCHEMA = "holdfast.sandbox/1"
+#: Its name in `store.admitted`.
+_RECORD = "start of the sandbox"
 #: Of submodules in submodules.
 _MAX_DEPTH = 8
 
@@ -38,14 +42,32 @@ class Start(Record):
 
 
 def start_of(packet: Packet, directory: str, patterns: tuple[str, ...]) -> Start:
-    """The record of a workspace, made if this is its first attempt. `patterns` are the forbidden paths."""
-    known = (atomic.read_json(packet.sandbox_start) or {}).get("workspaces", {})
+    """The record of a workspace, made if this is its first attempt. `patterns` are the forbidden paths.
+
+    A record that no runner wrote is made again: an agent without a sandbox can write in the packet.
+    """
+    known = _known(packet)
     if directory in known:
         return Start.from_json(known[directory])
     start = _look(directory, patterns)
+    admitted.admit_request(packet, _RECORD, {directory: start.to_json()})
     data = {"schema": _SCHEMA, "workspaces": {**known, directory: start.to_json()}}
     atomic.write_json(packet.sandbox_start, data, durable=True)
     return start
+
+
+def _known(packet: Packet) -> dict[str, Any]:
+    """What the file says, as far as runners wrote it."""
+    try:
+        found = (atomic.read_json(packet.sandbox_start) or {}).get("workspaces")
+    except HoldfastError:
+        return {}
+    rows: dict[str, Any] = found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return {
+        directory: row
+        for directory, row in rows.items()
+        if admitted.is_request_admitted(packet, _RECORD, {directory: row})
+    }
 
 
 def _look(directory: str, patterns: tuple[str, ...]) -> Start:

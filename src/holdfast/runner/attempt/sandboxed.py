@@ -164,6 +164,7 @@ def _config_homes(
         private = os.path.join(ledger.packet.sandbox_homes, f"{opened.agent}.{number}")
         atomic.make_directory(private)
         os.makedirs(path, mode=0o700, exist_ok=True)  # where it is mounted
+        _refill(home, private, path, env)
         builder.put(private, path)
         builder.read(*(os.path.join(path, name) for name in home.reads))
         builder.write(*(os.path.join(path, name) for name in home.logins))
@@ -171,11 +172,29 @@ def _config_homes(
             (builder.write if _expires(login) else builder.read)(login)
         if ledger.task.spec.session is not None:
             builder.write(*(os.path.join(path, name) for name in home.sessions))
-        for name in home.copies:
-            _copy_once(_absolute(name, path, env), os.path.join(private, os.path.basename(name)))
         if home.variable:
             variables[home.variable] = path
     return variables
+
+
+def _refill(home: ConfigHome, private: str, path: str, env: dict[str, str]) -> None:
+    """Make the settings as the user's again, and remove what an agent may have planted for this attempt.
+
+    What is shown of the user's stays: another agent of the task may have it mounted there.
+    """
+    shown = [
+        name
+        for name in (*home.reads, *home.logins, *home.command_logins)
+        if os.path.lexists(os.path.join(path, name))
+    ]
+    sources: dict[str, str] = {}
+    for name in home.copies:
+        base, source = os.path.basename(name), _absolute(name, path, env)
+        if base not in sources or not os.path.isfile(sources[base]):
+            sources[base] = source
+    private_home.clear(private, (*home.keeps, *home.sessions, *shown, *sources))
+    for name, source in sources.items():
+        private_home.copy(source, os.path.join(private, name))
 
 
 def _expires(login: str) -> bool:
@@ -204,11 +223,6 @@ def _absolute(name: str, folder: str, env: dict[str, str]) -> str:
     if name.startswith("~/"):
         return os.path.join(env.get("HOME") or os.path.expanduser("~"), name[2:])
     return os.path.join(folder, name)
-
-
-def _copy_once(source: str, target: str) -> None:
-    if os.path.isfile(source) and not os.path.lexists(target):
-        atomic.write(target, files.read(source, follow=True), durable=False)
 
 
 def _private_home(builder: SandboxBuilder, launch: Launch, captured: dict[str, str]) -> None:

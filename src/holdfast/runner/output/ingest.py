@@ -18,6 +18,7 @@ from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import readable
+from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
 from holdfast.redact import LineRedactor
 from holdfast.runner.ledger import Ledger
@@ -74,7 +75,8 @@ class Ingest:
         self._position = position
         stdout, stderr = position.begin(execution.number)
         #: Lines in output.log that separate two attempts, written with the first batch: an attempt whose
-        #: position is above 0 has them already.
+        #: position is above 0 has them already. An attempt that prints nothing needs them only for what a
+        #: person said.
         self._separators: list[str] = []
         #: The first output of a plain run needs none: it has no stages.
         self._has_stages = len(ledger.task.spec.stages) > 1
@@ -157,7 +159,8 @@ class Ingest:
             self._is_final = final
         if self._backlog_bytes is None:
             self._backlog_bytes = self._stdout.size
-        batch = LogBatch(self.execution, self.ledger.redact)
+        folder = self.ledger.task.workspace_of(self.execution.stage)
+        batch = LogBatch(self.execution, self.ledger.redact, folder if len(folder) > 1 else "")
         if self._has_events:
             self._date_events(batch)
         has_more = self._replay(ends_mono) or self._read(batch, ends_mono, final=final)
@@ -167,6 +170,8 @@ class Ingest:
             batch.note_left_out(self._stdout.left_out, os.path.basename(self._stdout.path))
             self._stdout.left_out = 0
         self._write(batch)
+        if final and not has_more:
+            self._show_words()
         return has_more
 
     def _date_events(self, batch: LogBatch) -> None:
@@ -270,8 +275,22 @@ class Ingest:
             failpoint("ingest.indexed")
         self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
+    @property
+    def _has_words(self) -> bool:
+        """Whether a person said something before this attempt; events have it, and nobody reads those."""
+        execution = self.execution
+        return isinstance(execution, Attempt) and bool(execution.retried or execution.answered)
+
+    def _show_words(self) -> None:
+        """The separators of an attempt that has printed nothing. A successor of a runner that was killed here
+        finds them at the end of the log."""
+        if self._separators and self._has_words and not self._position.ends_with(self._separators):
+            self._show([])
+            failpoint("ingest.words_shown")
+            self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
+
     def _show(self, lines: list[str]) -> int:
-        if self._position.shown_bytes or self._has_stages:
+        if self._position.shown_bytes or self._has_stages or self._has_words:
             lines = [*self._separators, *lines]
         self._separators = []
         return self._position.show(lines)

@@ -40,9 +40,11 @@ _NOWHERE = (0, 0)
 class LogBatch:
     """Events and readable lines of one attempt, in the order of its output."""
 
-    def __init__(self, execution: Execution, redact: Redactor) -> None:
+    def __init__(self, execution: Execution, redact: Redactor, folder: str = "") -> None:
+        """`folder` is where the agent works: paths below it are shown relative to it."""
         self._execution = execution
         self._redact = redact
+        self._folder = folder
         self._last = ("", "")
         #: Finds when a line was printed, if it is read late: else its events have the time of the journal.
         self.find_printed_at: Callable[[bytes], str | None] | None = None
@@ -75,6 +77,8 @@ class LogBatch:
                 if not event.is_sound():
                     continue
                 limits = _LIMITS_OF[type(event)]
+                if self._folder and type(event) is ev.AgentToolStarted and self._folder in event.summary:
+                    event = event.evolve(summary=readable.relative(event.summary, self._folder))
                 if limits:
                     event = self._redacted(event, limits)
                 placed.append(event.place(self._execution.number, offset, stream, printed_at))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
@@ -24,6 +25,7 @@ class IngestPosition:
 
     def __init__(self, packet: Packet) -> None:
         self._note = -1
+        self._path = packet.output_log
         self._index = LogIndexWriter(packet.output_index)
         self._output = atomic.open_own(packet.output_log, os.O_WRONLY | os.O_APPEND)
         try:
@@ -67,11 +69,16 @@ class IngestPosition:
         """Forget an attempt that is no longer read."""
         self._read.pop(attempt, None)
 
+    def ends_with(self, lines: list[str]) -> bool:
+        """Whether these are the last lines of output.log."""
+        data = _encoded(lines)
+        return files.read_end(self._path, len(data)) == data
+
     def show(self, lines: list[str]) -> int:
         """Append readable lines to output.log. Returns how many bytes they are."""
         if not lines:
             return 0
-        data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+        data = _encoded(lines)
         write_all(self._output, data)
         self.shown_bytes += len(data)
         return len(data)
@@ -99,3 +106,7 @@ class IngestPosition:
             if descriptor >= 0:
                 os.close(descriptor)
         self._output = self._note = -1
+
+
+def _encoded(lines: list[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")

@@ -12,7 +12,6 @@ from holdfast.runner.ledger import Ledger
 from holdfast.runner.plan.facts import Remembered
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
 from holdfast.runner.wake.waiter import Waiter
-from holdfast.store import atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +24,13 @@ if TYPE_CHECKING:
 class Context:
     """One runner's hold on one task."""
 
-    def __init__(self, ledger: Ledger, waiter: Waiter, env: dict[str, Any]) -> None:
+    def __init__(self, ledger: Ledger, waiter: Waiter) -> None:
         self.ledger = ledger
         self.waiter = waiter
-        #: env.json: what agents of this task are started with.
-        self.env = env
+        #: env.json: what agents of this task are started with. And why nothing may be started.
+        self.env: dict[str, Any] = {}
+        self._env_problem: str | None = None
+        self.load_environment()
         self.remembered = Remembered(jitter=os.urandom(1)[0] / 255)
         self.workspace_lock = WorkspaceLock(ledger)
         #: Running sweeps, by the number of the execution.
@@ -58,10 +59,26 @@ class Context:
         assert execution is not None
         return execution
 
-    def reload_environment(self) -> None:
-        """A retry brought a new environment, and with it other secrets."""
-        self.env = read_environment(self.ledger)
-        self.ledger.redact = redactor(self.ledger, self.env)
+    def load_environment(self) -> None:
+        """Read env.json; again after a retry, which brings another one, and with it other secrets.
+
+        Only the one whose digest is in the journal counts: an agent can replace the file, and its variables
+        reach chores and the next attempt. At the task's end it is deleted; nothing is started any more.
+        """
+        self.env, self._env_problem = {}, None
+        task = self.ledger.task
+        try:
+            if not task.has_ended:
+                self.env = environment.read_captured(self.ledger.packet, task.env_sha256)
+        except CorruptFile as error:
+            hint = "stop the task, then 'holdfast retry' captures the environment again"
+            self._env_problem = f"{error}; {hint}"
+        self.ledger.redact = _redactor(self.ledger, self.env)
+
+    @property
+    def problem(self) -> str | None:
+        """Why a person has to decide before anything is started; None if nothing is wrong."""
+        return self.ledger.redact.problem or self._env_problem
 
     def reap_recorders(self) -> None:
         """A recorder leaves once nothing of its execution is left."""
@@ -83,25 +100,7 @@ class Context:
         self.workspace_lock.close()
 
 
-def read_environment(ledger: Ledger) -> dict[str, Any]:
-    """env.json; deleted at the task's end, after which nothing is started any more.
-
-    Only the one whose digest is in the journal: an agent can replace the file, and its variables reach chores
-    and the next attempt.
-    """
-    path = ledger.packet.env
-    try:
-        return environment.read_captured(ledger.packet, ledger.task.env_sha256)
-    except CorruptFile as error:
-        # Every runner would die on it. A person has to decide: nothing is started without an environment.
-        atomic.make_directory(ledger.packet.state)
-        atomic.put_aside(path)
-        text = f"{error}; stop the task, then 'holdfast retry' captures the environment again"
-        atomic.write(ledger.packet.error_marker, text.encode("utf-8", "backslashreplace"), durable=True)
-        return {}
-
-
-def redactor(ledger: Ledger, env: dict[str, Any]) -> Redactor:
+def _redactor(ledger: Ledger, env: dict[str, Any]) -> Redactor:
     """Removes the secrets of this environment.
 
     A task of an earlier version may have a pattern that this version refuses. Then all texts are withheld,

@@ -110,7 +110,7 @@ def _open_run(context: Context, request: Request, effect: tuple[ev.Event, ...]) 
     if isinstance(env, dict):
         atomic.write(context.ledger.packet.env, captured, durable=True)
     markers.reopen(context.ledger)
-    context.reload_environment()
+    context.load_environment()
     return ()
 
 

@@ -178,8 +178,8 @@ class Facts(Record):
     #: The oldest request in the inbox.
     request: PendingRequest | None = None
     executions: dict[int, ExecutionFacts] = {}
-    #: Why the task's output cannot be redacted; null if it can.
-    redaction_problem: str | None = None
+    #: Why nothing may be started: its output cannot be redacted, or its environment is gone; null if it may.
+    problem: str | None = None
     #: Whether a command of the home made the packet, or a person has adopted it.
     is_admitted: bool = True
     #: The text of an interrupt file, where one asks for a person.
@@ -194,6 +194,8 @@ class Facts(Record):
     #: Whether the project directory exists, and whether it is in a git repository.
     has_project: bool = True
     has_repository: bool = False
+    #: Where the project leads to now, if that is another directory than when the task was created.
+    project_moved_to: str = ""
     #: Whether `_task.done` is written.
     is_closed: bool = False
     chore_result: ChoreResult | None = None

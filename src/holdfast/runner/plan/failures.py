@@ -41,7 +41,7 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
     result = task.stage_state(attempt.stage).gate_result
     assert result is not None
     reasons = "; ".join(result.reasons[:3])
-    reason = f"the gate of {attempt.stage} did not pass: {reasons}"
+    reason = f"the gate of {attempt.stage} did not pass{repair.so_far(task, attempt.stage)}: {reasons}"
     if attempt.triage is None:
         # Announced before the triage, which marks it as done: after a kill in between it is announced twice,
         # but it is never missed.
@@ -75,6 +75,7 @@ def stop_without_calls(task: Task, facts: Facts) -> Step:
     needed, left = len(task.due), budget.paid_left(task.paid_calls, task.paid_limit)
     if left:
         reason = f"{needed} parallel stages need {needed} paid calls, and {left} of {task.paid_limit} left"
+    reason = repair.with_refusal(task, reason)
     failure = _unpaid(task, task.stage or "", "budget", reason)
     triaged = triaged_event(failure, triage.triage(failure))
     if task.spec.limits.on_limit == "end" or "budget" in task.spec.interrupt_off:
@@ -138,5 +139,6 @@ def _follow(task: Task, triaged: ev.FailureTriaged, decision: Decision) -> Decis
         retry_budget=pipeline.retry_budget,
         calls_left=budget.paid_left(task.paid_calls, task.paid_limit),
         on_limit=task.spec.limits.on_limit,
+        repairs=task.repairs.get(triaged.stage, 0) if triaged.gate_failed else 0,
     )
     return failure_rules.after_failure(decision, result, counts).evolve(cause=Cause.FAILURE)

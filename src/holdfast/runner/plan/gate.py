@@ -58,7 +58,7 @@ def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
 
         return ci.plan_ci(task, facts, now)
     if task.stage is None:
-        return move(task, Status.COMPLETED, permissions.reason(task) or task.reason)
+        return move(task, Status.COMPLETED, _end_reason(task))
     if facts.interrupt_file is not None:
         return ask(task, facts, facts.interrupt_file)
     return move(task, Status.SPAWNING, f"next is {task.stage}")
@@ -122,7 +122,9 @@ def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | Post
     result = task.stage_state(attempt.stage).gate_result
     assert result is not None
     gate = "acceptance" if result.failed == CHECK else "quality gate"
-    what = "could not run" if result.failed == "gate_broken" else "failed"
+    what = (
+        "could not run" if result.failed == "gate_broken" else f"failed{repair.so_far(task, attempt.stage)}"
+    )
     reason = f"{gate} {what}: {'; '.join(result.reasons[:_NAMED_REASONS])}"
     if attempt.number not in facts.remembered.refusals_announced:
         return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
@@ -133,3 +135,9 @@ def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | Post
     if result.failed == CHECK:
         return Decision(then=Then.END, status=Status.FAILED, reason=reason, cause=Cause.FAILURE)
     return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)
+
+
+def _end_reason(task: Task) -> str:
+    """What to know about a completed task; how its last attempt ended if there is nothing."""
+    over = f"over budget: {task.over_budget}" if task.over_budget else ""
+    return "; ".join(filter(None, (permissions.reason(task), over))) or task.reason

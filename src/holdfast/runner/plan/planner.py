@@ -17,7 +17,10 @@ from holdfast.runner.plan.step import EndTakeover, EndTask, IntendStop, Leave, R
 #: Wall time can jump: never sleep longer than this on one reading of it.
 _LONGEST_SLEEP_S = 60.0
 #: Why a task is not run: an agent that can write files could have made it.
-_NOT_ADMITTED = "no command of this home has created this task as it is now; 'resume' says what it would run"
+_NOT_ADMITTED = (
+    "no command of this home with the same XDG_CONFIG_HOME has created this task as it is now; "
+    "'resume' says what it would run"
+)
 
 
 def plan(task: Task, facts: Facts, now: Now) -> Step:
@@ -83,21 +86,21 @@ def _plan_wait(task: Task, facts: Facts) -> Step:
 
 
 def _plan_park(task: Task, facts: Facts) -> Step | None:
-    """Leave the task to a person: its output cannot be redacted, another program wrote its journal or made
-    its packet, or its runners keep dying."""
-    distrust = task.distrust or ("" if facts.is_admitted else _NOT_ADMITTED)
-    if facts.redaction_problem is None and not distrust and task.runner_crashes < CRASH_LIMIT:
+    """Leave the task to a person: its output cannot be redacted, another program wrote its journal, changed
+    its environment or made its packet, its project is another one, or its runners keep dying."""
+    distrust = task.distrust or ("" if facts.is_admitted else _NOT_ADMITTED) or _of_other_project(task, facts)
+    if facts.problem is None and not distrust and task.runner_crashes < CRASH_LIMIT:
         return None
     if task.has_ended or task.status in PARKED:
         return None
     if task.status is Status.COMPLETING and task.is_past_work and not distrust:
         return None  # only its last files are left to write
     reason = (
-        facts.redaction_problem
+        facts.problem
         or distrust
         or f"{task.runner_crashes} runners in a row died on this task without progress"
     )
-    cause = Cause.DISTRUST if task.distrust and facts.redaction_problem is None else ""
+    cause = Cause.DISTRUST if task.distrust and facts.problem is None else ""
     if not task.stoppable:
         return ask(task, facts, reason, cause=cause)
     # Through the stop and the sweep, so that a resume finds nothing of the old attempts alive.
@@ -105,3 +108,14 @@ def _plan_park(task: Task, facts: Facts) -> Step | None:
         execution.number for execution in task.stoppable if execution.intent_name not in ("stop", "interrupt")
     )
     return IntendStop(numbers=numbers, intent="interrupt", reason=reason, cause=cause) if numbers else None
+
+
+def _of_other_project(task: Task, facts: Facts) -> str:
+    """A resume does not accept the other project: an agent can write that request."""
+    if not facts.project_moved_to:
+        return ""
+    spec = task.spec
+    return (
+        f"the project {spec.project_dir} was {spec.project_real} when the task was created, and is "
+        f"{facts.project_moved_to} now: put it back and resume, or stop this task and create another one"
+    )

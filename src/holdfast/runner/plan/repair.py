@@ -9,6 +9,7 @@ from holdfast.model.decision import Decision, Then
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan.moves import moved_event
+from holdfast.units import plural
 
 #: Never repaired: the agent left its scope, a review must not be softened, the gate could not judge.
 _NOT_REPAIRED = ("scope", "severity", "gate_broken")
@@ -50,6 +51,12 @@ def _limit(task: Task) -> int:
     return rules.repair_times if rules is not None else 0
 
 
+def so_far(task: Task, stage: str) -> str:
+    """` after 2 repairs`: how often what the gate of a stage refused was repaired; empty if never."""
+    count = task.repairs.get(stage, 0)
+    return f" after {plural(count, 'repair')}" if count else ""
+
+
 def ask_for_setup(task: Task, reason: str) -> Decision:
     """An acceptance command could not start, and could not before the work either: ask a person."""
     question = (
@@ -76,6 +83,18 @@ def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
     return moved_event(
         task, Status.SPAWNING, f"repair{count} by {planned.stage}: {'; '.join(planned.reasons[:3])}"
     )
+
+
+def with_refusal(task: Task, reason: str) -> str:
+    """The reason why no call is made, with what a gate refused before, if a repair is due. A budget must not
+    hide that."""
+    for stage in task.due:
+        state = task.stage_state(stage.name)
+        planned, last = state.repair, state.attempt
+        if planned is not None and (last is None or last.number <= planned.after):
+            refused = "; ".join(planned.reasons[:3])
+            return f"{reason}, and the gate of {planned.failed_stage} refused the work: {refused}"
+    return reason
 
 
 def by_person(task: Task, *, message: str | None) -> tuple[ev.Event, ...]:

@@ -12,7 +12,7 @@ from holdfast.model.execution import VOID_LIMIT
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.runner.plan import policy
+from holdfast.runner.plan import policy, repair
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move
 from holdfast.runner.plan.step import (
@@ -142,7 +142,8 @@ def _has_budget(task: Task, facts: Facts, now: Now) -> Step | None:
     """Otherwise its money, tokens or turns were used up before this call."""
     if task.budget_reached is None:
         return None
-    decision = policy.after_attempt("stopped", intent="budget", intent_reason=task.budget_reached)
+    reason = repair.with_refusal(task, task.budget_reached)
+    decision = policy.after_attempt("stopped", intent="budget", intent_reason=reason)
     decision = policy.at_limit(decision, "budget", task.spec.limits)
     decision = policy.without_asking(decision, "budget", task.spec.interrupt_off)
     if decision.then is Then.ASK:

@@ -116,7 +116,7 @@ def launch_spec(
     """Everything that the adapter needs, except the prompt. Raises UnreadableFile."""
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = {**task.options, **stage.options}
-    for value in options.values():
+    for value in (*options.values(), task.bootstrap):
         _check_frozen(value)
     limits, spent_usd = ledger.task.spec.limits, ledger.task.run_usage.cost_usd or 0.0
     path = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
@@ -146,7 +146,7 @@ def launch_spec(
 def _check_frozen(value: object) -> None:
     """Raises UnreadableFile if a file that the user trusted, and that was copied into the packet, is another
     one now: settings of a program can name commands. Its name begins with its digest
-    (`written_packet.frozen`)."""
+    (`written_packet.frozen`, `item_trust.frozen`)."""
     if not isinstance(value, str) or value.split(os.sep)[-3:-1] != ["inputs", "frozen"]:
         return
     digest = os.path.basename(value).partition("-")[0]

@@ -125,8 +125,8 @@ def tasks(
     if status is not None and status not in tuple(Status):
         raise UsageError(f"no such state: {status!r}", hint=f"states: {', '.join(Status)}")
     home = Home(paths.home())
-    rows = task_list.tasks(home, everything=True, state=status)
-    rows = [row for row in rows if label_rules.match(row, labels or {})]
+    rows = task_list.tasks(home, everything=True, state=None)
+    rows = [row for row in rows if status in (None, row["status"]) and label_rules.match(row, labels or {})]
     return [values.info_of(row, home.packet(row["task_id"]).path) for row in rows[:recent]]
 
 

@@ -134,7 +134,7 @@ class Task:
         self._ask("reject", message=message)
 
     def interrupt(self, question: str = "") -> None:
-        """Stop its agent until a person answers. Returns once the agent is being stopped."""
+        """Stop its agent until it is resumed; `question` says why. Returns once it is being stopped."""
         self._ask("interrupt", reason=question)
 
     def retry(self, message: str = "", *, stage: str | None = None, reset: bool = False) -> None:
@@ -159,16 +159,16 @@ class Task:
 
     # ── its work ──
 
-    def apply(self, *, patch: bool = False) -> Applied:
+    def apply(self, *, patch: bool = False, force: bool = False) -> Applied:
         """Merge the work in its worktree into the project, as `holdfast apply`; with `patch`, change the
-        files and commit nothing.
+        files and commit nothing; with `force`, also what a gate refused.
 
         Raises NotPossible if it has not ended, works in place, has nothing to apply, or on a conflict;
         nothing is changed then. Raises LockHeld while another task writes in the project.
         """
         from holdfast.views.api import work
 
-        return work.apply(self.packet, patch=patch)
+        return work.apply(self.packet, patch=patch, force=force)
 
     def pr(
         self,

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 
-def apply(packet: Packet, *, patch: bool) -> Applied:
+def apply(packet: Packet, *, patch: bool, force: bool) -> Applied:
     """As `holdfast apply`."""
-    done = delivery.apply(packet, as_patch=patch, warn=_warn)
+    done = delivery.apply(packet, as_patch=patch, force=force, warn=_warn)
     if objections := load.derived(packet).get("concerns"):
         _warn(f"there are objections: {concerns.all_as_text(objections)}")
     return Applied(

@@ -10,7 +10,7 @@ from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.store.layout import Home
 from holdfast.views.cli import verbs
 from holdfast.views.cli.parse import command_spec
-from holdfast.views.text import fit_text
+from holdfast.views.text import describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ SOURCES: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "queued-task": _queued,
     "pool": _pools,
     "parked-task": lambda: _tasks(frozenset({Status.INTERRUPTED, Status.WAITING})),
-    "state": lambda: [(state, "") for state in Status],
+    "state": lambda: [(state, "") for state in (*Status, *describe.HELD)],
     "agent": _agents,
     "topic": _topics,
     "file": lambda: [(FILES, "")],

@@ -14,6 +14,7 @@ from holdfast.views import option_values
 from holdfast.views.cli import verbs
 from holdfast.views.cli.parse.command_spec import Argument, Option
 from holdfast.views.cli.show import out
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ LABEL = Option(
     metavar="KEY=VALUE",
     help="Tasks with this label; repeatable.",
 )
+#: What `--state` may be.
+STATES = (*Status, *describe.HELD)
 NO_WAIT = Option(flags=("--no-wait",), dest="no_wait", kind="flag", help="Return as soon as it is accepted.")
 #: The same for verbs that only wait a moment for a slot of the queue.
 GOING_NO_WAIT = NO_WAIT.evolve(help="Do not wait a second for a slot of the queue.")
@@ -101,13 +104,13 @@ def _is_known(packet: Packet) -> bool:
 
 def check_state(state: str | None) -> None:
     """Raises UsageError, with what may be meant, unless it is None or a state."""
-    if state is not None and state not in tuple(Status):
+    if state is not None and state not in STATES:
         from holdfast.views.cli.parse import elsewhere
         from holdfast.views.text import suggest
 
-        hint = suggest.did_you_mean(state, tuple(Status), elsewhere.STATES) or f"states: {', '.join(Status)}"
+        hint = suggest.did_you_mean(state, STATES, elsewhere.STATES) or f"states: {', '.join(STATES)}"
         if "," in state:
-            hint = f"only one state can be given; states: {', '.join(Status)}"
+            hint = f"only one state can be given; states: {', '.join(STATES)}"
         raise UsageError(f"--state: no such state: {state!r}", hint=hint)
 
 

@@ -62,16 +62,20 @@ def begin(
     times: int = TIMES,
     priority: str | None = None,
     pool: str | None = None,
+    may_be_full: bool = True,
     talk: Talk,
 ) -> Packet:
     """Create the parent and start its runner. `options` are those of each item; id and name are the parent's.
 
-    With `ask`, an agent writes the plan, and `plan` is empty. Raises UsageError, DuplicateTask, ….
+    With `ask`, an agent writes the plan, and `plan` is empty. `may_be_full` as in `start.submit`. Raises
+    UsageError, DuplicateTask, ….
     """
     home = Home(paths.ensure_home(paths.home()))
     prompt = ask or plan.items[0].prompt
     given = options.evolve(prompt=prompt, worktree=True, id=None, name=None)
     shared = from_options.read(given.values(), verb="fan-out", talk=talk)
+    if not may_be_full:
+        start.refuse_full(shared.spec)
     queue = queue_options.read(home, shared.settings, priority=priority, pool=pool, after=(), not_before=None)
     fan_out = FanOutSpec(
         items=plan.items,
@@ -109,6 +113,7 @@ def _parent(fan_out: FanOutSpec, options: TaskOptions, child: TaskSpec, goal: st
         agent="command",
         command=own_python.command("holdfast.fanout"),
         project_dir=child.project_dir,
+        project_real=child.project_real,
         stages=(StageSpec(name="fan_out", agent="command"),),
         limits=Limits(deadline_s=None, base_interval_s=child.limits.base_interval_s),
         # A later `retry` captures what its tasks need.

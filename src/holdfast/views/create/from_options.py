@@ -38,7 +38,7 @@ def read(values: dict[str, Any], *, verb: str = "run", talk: Talk) -> NewTask:
     if values["packet"] is not None:
         from holdfast.views.create import from_packet  # loads all of the pipeline
 
-        return from_packet.read(values["packet"], values=values, talk=talk)
+        return from_packet.read(values["packet"], values=values, talk=talk, is_new=True)
     prompt = _prompt(values)
     project = paths.project(values["project"])
     settings, trust = trusted_settings(project, by_flag=values["trust_project"], talk=talk)
@@ -133,6 +133,7 @@ def _spec(
         command=values["command"],
         options=options,
         project_dir=project,
+        project_real=os.path.realpath(project),
         stages=(stage,),
         limits=limits.resolve(
             os.environ, flags, stale_s=adapters[0].capabilities.stale_s, settings=settings.get("limits", {})

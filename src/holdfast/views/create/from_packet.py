@@ -23,7 +23,7 @@ from holdfast.views.create import (
     check_sandbox,
     permissions,
 )
-from holdfast.views.create.new_task import NewTask, environment_of, settings_with_trust
+from holdfast.views.create.new_task import NewTask, check_packet_id, environment_of, settings_with_trust
 from holdfast.views.create.options import LIMIT_OPTIONS
 
 TYPE_CHECKING = False
@@ -50,8 +50,11 @@ _IN_THE_PACKET = {
 }
 
 
-def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
-    """The task that a packet describes. Options of the command line win. Raises UsageError."""
+def read(path: str, *, values: dict[str, Any], talk: Talk, is_new: bool = False) -> NewTask:
+    """The task that a packet describes. Options of the command line win. Raises UsageError.
+
+    With `is_new`, it is created next: DuplicateTask is raised before anything is said about it.
+    """
     for name, flag in _IN_THE_PACKET.items():
         if values.get(name):
             field = " (acceptance.commands)" if name == "accept" else ""
@@ -97,6 +100,8 @@ def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
     # Checked last: a mistake in the packet itself is the more useful error.
     spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
     spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
+    if is_new:
+        check_packet_id(Home(paths.home()), spec.task_id)
     permissions.warn(spec, talk=talk)
     spec = check_git.noted(budget_notes.noted(spec, talk=talk), talk=talk)
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))

@@ -62,9 +62,20 @@ def create(home: Home, task: NewTask, *, status: Status) -> Packet:
     except DuplicateTask as error:
         if task.manifest_yaml is None:
             raise
-        # The id came from the manifest, not from the command line.
-        hint = "change task_id in manifest.yaml, or give another with --id"
-        raise DuplicateTask(str(error), hint=hint) from error
+        raise _of_packet(error) from error
+
+
+def check_packet_id(home: Home, task_id: str) -> None:
+    """Raises DuplicateTask if a packet has the id of a task: before anything is said about a new one."""
+    try:
+        packet_create.check_new(home, task_id)
+    except DuplicateTask as error:
+        raise _of_packet(error) from error
+
+
+def _of_packet(error: DuplicateTask) -> DuplicateTask:
+    # The id came from the manifest, not from the command line.
+    return DuplicateTask(str(error), hint="change task_id in manifest.yaml, or give another with --id")
 
 
 def project_settings(project: str) -> dict[str, Any]:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from holdfast.pipeline.define.manifest import Manifest
     from holdfast.views.create.new_task import Talk
 
-WARNING = (
-    "warning: --permissions full without a sandbox: the agent may do everything that you may, everywhere"
-)
+WARNING = "warning: full permissions without a sandbox: the agent may do everything that you may, everywhere"
 
 
 def asked(values: dict[str, Any]) -> str | None:
@@ -75,7 +73,5 @@ def check_stages(
 
 def warn(spec: TaskSpec, *, talk: Talk) -> None:
     """Warn that nothing limits an agent."""
-    if spec.sandbox is None and any(
-        permissions.of_stage(spec, stage) == permissions.FULL for stage in spec.stages
-    ):
+    if spec.sandbox is None and permissions.is_full(spec):
         talk(WARNING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.model.permissions import FULL, of_stage
+from holdfast.model.permissions import is_full
 from holdfast.model.status import Status
 from holdfast.runner_process import start_runner
 from holdfast.spawn import allow_keeper, ensure_keeper
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Sequence
 
+    from holdfast.model.spec import TaskSpec
     from holdfast.views.create.new_task import NewTask, Talk
     from holdfast.views.create.options import TaskOptions
 
@@ -46,10 +47,8 @@ def submit(
     """
     home = Home(paths.ensure_home(paths.home()))
     task = from_options.read(options.values(), verb="submit", talk=talk)
-    if not may_be_full and any(of_stage(task.spec, stage) == FULL for stage in task.spec.stages):
-        raise UsageError(
-            "permissions: full cannot be granted here", hint="a person starts such a task: 'holdfast submit'"
-        )
+    if not may_be_full:
+        refuse_full(task.spec)
     from holdfast.views.create import enqueue, queue_options  # they load the queue
 
     queue = queue_options.read(
@@ -60,6 +59,14 @@ def submit(
     enqueue.wake_keeper(home, talk=talk)
     enqueue.say_if_stopped(packet, talk=talk)
     return packet
+
+
+def refuse_full(spec: TaskSpec) -> None:
+    """Raises UsageError if an agent of a new task would have full permissions: a program asks for it."""
+    if is_full(spec):
+        raise UsageError(
+            "permissions: full cannot be granted here", hint="a person starts such a task: 'holdfast submit'"
+        )
 
 
 def begin(home: Home, task: NewTask, *, talk: Talk) -> Packet:

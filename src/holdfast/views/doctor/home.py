@@ -8,7 +8,7 @@ import os
 import stat
 from shlex import quote
 
-from holdfast import clock
+from holdfast import clock, paths
 from holdfast.errors import HoldfastError
 from holdfast.packet import load
 from holdfast.store import layout
@@ -67,6 +67,19 @@ def _access_problem(path: str, state: os.stat_result) -> Finding | None:
     if mode & 0o700 == 0o700:
         return fail("home", f"{path} is on a read-only file system", _OWN_DIRECTORY)
     return fail("home", f"you cannot write to {path} (mode {mode:04o})", f"chmod 700 {quote(path)}")
+
+
+def records(home: Home) -> Finding:
+    """What vouches for tasks is where agents do not write."""
+    place = layout.records_of(home.path)
+    if place == home.path:
+        return warn(
+            "records",
+            f"in the home, because {paths.trust_dir()} cannot be written: an agent without a sandbox can "
+            "forge a task",
+            "make that directory writable; then 'holdfast resume --adopt' continues unfinished tasks",
+        )
+    return ok("records", place if os.path.isdir(place) else "made with the first task")
 
 
 def disk(home: Home) -> Finding:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import holdfast
 from holdfast import __version__, clock, own_python, program_search, spawn
 from holdfast.errors import GitMissing, HoldfastError, ProcMissing
 from holdfast.store import process
@@ -19,6 +20,8 @@ _INSTANCES, _WATCHES = 128, 8192
 #: 2025-01-01: an earlier clock is wrong.
 _NOT_BEFORE = 1735689600.0
 _TRIAL_S = 5.0
+#: Against sleep that cannot be inhibited.
+_AWAKE = "if this machine sleeps when idle, turn that off: tasks survive sleep, but wait meanwhile"
 
 
 def python() -> Finding:
@@ -34,7 +37,21 @@ def python() -> Finding:
             f"{message}; it also imports from {shared[0]}, in a project: what an agent writes there runs",
             "install holdfast in an environment of its own, such as with 'pipx install holdfast'",
         )
+    if _has_other_links():
+        return warn(
+            "python",
+            f"{message}; its files have other hard links, perhaps in the environment of a project: what an "
+            "agent edits there in place runs",
+            "install holdfast with copies: 'uv tool install --link-mode=copy --reinstall holdfast'",
+        )
     return ok("python", message)
+
+
+def _has_other_links() -> bool:
+    """Whether a file of the package has another name: uv and conda link files into environments."""
+    folder = os.path.dirname(os.path.abspath(holdfast.__file__))
+    with os.scandir(folder) as entries:
+        return any(entry.stat().st_nlink > 1 for entry in entries if entry.name.endswith(".py"))
 
 
 def system_clock() -> Finding:
@@ -109,17 +126,16 @@ def _setting(name: str) -> int:
 
 
 def sleep() -> Finding:
-    """Whether the keeper can keep the machine awake while tasks run. Sleep ends no task, so it is no warning
-    if it cannot."""
+    """Whether the keeper can keep the machine awake while tasks run."""
     command = spawn.awake_command()
     if command is None:
-        return ok("sleep", "not inhibited: systemd-inhibit is not installed")
+        return warn("sleep", "not inhibited: systemd-inhibit is not installed", _AWAKE)
     try:
         done = programs.run(command, timeout_s=_TRIAL_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return ok("sleep", f"cannot be inhibited: {error}")
+        return warn("sleep", f"cannot be inhibited: {error}", _AWAKE)
     if done.returncode:
-        return ok("sleep", f"cannot be inhibited: {programs.failure(done)}")
+        return warn("sleep", f"cannot be inhibited: {programs.failure(done)}", _AWAKE)
     return ok("sleep", "inhibited while tasks run")
 
 
@@ -162,4 +178,7 @@ def git() -> Finding:
     version = re.search(r"\d+(\.\d+)+", printed)
     if version is None:
         return warn("git", f"{path} prints no version", "reinstall git: worktrees and diffs need it")
-    return ok("git", f"{version.group()} at {path}")
+    message = f"{version.group()} at {path}"
+    if not gits.is_confined():
+        message += "; the kernel cannot confine where it writes (Landlock, Linux 5.19 or newer)"
+    return ok("git", message)

@@ -49,6 +49,7 @@ class Detail:
         self.packet = packet
         self.task_id = packet.task_id
         self.manifest: dict[str, Any] = manifest if manifest is not None else load.read_true(packet)
+        describe.mark_asking(self.manifest, packet)
 
     @cached_property
     def runner_gone(self) -> bool | None:
@@ -173,6 +174,16 @@ class Detail:
         from holdfast.packet import fan_out
 
         return tuple(fan_out.items(self.packet, spec))
+
+    @cached_property
+    def items_usage(self) -> dict[str, Any] | None:
+        """Of a fan-out: what its tasks used together."""
+        spec = self.task.spec.fan_out if "items" in self.manifest and self.task is not None else None
+        if spec is None:
+            return None
+        from holdfast.packet import fan_out
+
+        return fan_out.used(self.packet, spec)
 
     def _stage(self, row: dict[str, Any], spec: StageSpec | None) -> Stage:
         facts: dict[str, Any] = {}

@@ -62,6 +62,7 @@ class Comparison:
             self._compare_plain(packet)
             return
         base, self._trees = bases.require(packet), Trees.of(packet)
+        self._trees.borrow(base.place)
         if candidate is not None:
             self.old_tree, new = _of_candidate(packet, base, candidate)
         else:

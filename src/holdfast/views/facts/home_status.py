@@ -50,8 +50,10 @@ def gather(home: Home) -> dict[str, Any]:
         counts[row["status"]] = counts.get(row["status"], 0) + 1
         alerts += _task_alerts(home, row)
     keeper = _owner(home.keeper_lock)
+    queue, queue_alerts, in_slots = _queue(home, {row["task_id"]: row for row in live})
     if keeper is None:
-        alerts += _keeper_alerts(home, queued=counts.get("queued", 0))
+        states: dict[str, int] = queue["states"] if queue is not None else {}
+        alerts += _keeper_alerts(home, queued=queue_reason.with_held(counts, states).get("queued", 0))
     elif (owner := lock_owner.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
         alerts.append(
             Alert(
@@ -73,7 +75,6 @@ def gather(home: Home) -> dict[str, Any]:
     alerts += _reply_alerts(home)
     notes = _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
     alerts += [Alert(level=NOTE, text=text) for text in notes]
-    queue, queue_alerts, in_slots = _queue(home, {row["task_id"]: row for row in live})
     running = [
         _running(row)
         for row in live
@@ -188,11 +189,13 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
                 f"the runner of {row['task_id']} has not answered a request for {clock.duration_text(age_s)}"
             )
             lines.append(Alert(level=URGENT, text=text))
-    if row["finished_at"] is None and not admitted.is_admitted(packet):
+    is_left_alone = row["finished_at"] is None and not locks.is_held(packet.runner_lock)
+    if is_left_alone and not admitted.is_admitted(packet):
         name = row["task_id"]
         text = (
-            f"{name} was not created by a command in this home as it is now, so the keeper does not run it: "
-            f"'holdfast resume --adopt {name}' does, 'holdfast rm --force {name}' removes it"
+            f"{name} was not created by a command in this home (with the same XDG_CONFIG_HOME) as it is now, "
+            f"so the keeper does not run it: 'holdfast resume --adopt {name}' does, "
+            f"'holdfast rm --force {name}' removes it"
         )
         lines.append(Alert(level=URGENT, text=text))
     elif row["runner_gone"]:

@@ -12,6 +12,7 @@ from holdfast.model import metrics as statistics
 from holdfast.model import next_action, timeline
 from holdfast.model.next_action import Suggestion
 from holdfast.model.soundness import UNREADABLE
+from holdfast.model.state import question_before
 from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import load, metrics
 from holdfast.store import atomic, tail
@@ -248,6 +249,7 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "waited_s": row.get("waited_s"),
         "repairs": len(row.get("repairs") or ()),
         "retries": describe.retries(row),
+        "run": row.get("run") or 1,
         "cost_usd": usage.get("cost_usd"),
         "unpriced_calls": usage.get("unpriced_calls") or 0,
         "last_words": describe.last_words(row, tail.last_line(packet.output_log)),
@@ -319,6 +321,7 @@ def _interrupts_of(packet: Packet, lines: list[dict[str, Any]]) -> list[dict[str
                 }
             )
         elif interrupts and interrupts[-1]["resolved_at"] is None:
+            interrupts[-1]["reason"] = question_before(interrupts[-1]["reason"])
             interrupts[-1]["resolved_at"] = str(line["at"])
             interrupts[-1]["how"] = str(line.get("reason") or "")
             interrupts[-1]["answer"] = line.get("answer")

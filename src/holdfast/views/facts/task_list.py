@@ -26,25 +26,44 @@ RECENT = 20
 
 def tasks(home: Home, *, everything: bool, state: str | None, is_brief: bool = False) -> list[dict[str, Any]]:
     """Tasks that have not ended, the most recently ended ones and those that need you; all with `everything`
-    or in one `state`.
+    or in one `state`, as it is shown: a task that is held in the queue is not `queued`.
 
     With `is_brief`, those that have not ended have only what a table shows.
     """
+    return _tasks(home, is_all=everything or state is not None, state=state, is_brief=is_brief)[0]
+
+
+def recent(home: Home, *, is_brief: bool = False) -> tuple[list[dict[str, Any]], set[str]]:
+    """The tasks of `tasks` that are listed by default, and the ids of the others: all of them have ended, and
+    none needs you."""
+    return _tasks(home, is_all=False, state=None, is_brief=is_brief)
+
+
+def _tasks(
+    home: Home, *, is_all: bool, state: str | None, is_brief: bool
+) -> tuple[list[dict[str, Any]], set[str]]:
     if not os.path.isdir(home.tasks):
-        return []
+        return [], set()
     index = Index(home)
     try:
         live = index.brief() if is_brief else index.live()
-        is_all = everything or state is not None
         ended = index.ended(None if is_all else RECENT)
         ended += [] if is_all else index.to_look_at(describe.look_back_to())
+        ended_ids = index.ended_ids() if not is_all and len(ended) >= RECENT else []
     finally:
         index.close()
     # A task may have ended between the two queries: the later answer wins.
-    rows = list({row["task_id"]: row for row in [*live, *ended]}.values())
-    rows = _newest_first(rows, state)
+    found = {row["task_id"]: row for row in [*live, *ended]}
+    rows = _newest_first(list(found.values()), Status.QUEUED if state in describe.HELD else state)
+    if state == Status.QUEUED or state in describe.HELD:
+        from holdfast.views.facts.queue_places import QueuePlaces  # few lists are only of these
+
+        rows = [row for row in QueuePlaces(home).arrange(rows) if describe.state(row) == state]
     _mark_lost(home, rows)
-    return rows
+    for row in rows:
+        if row.get("labels"):
+            describe.mark_asking(row, home.packet(row["task_id"]))
+    return rows, {*ended_ids} - found.keys()
 
 
 def one(home: Home, task_id: str) -> dict[str, Any]:
@@ -53,6 +72,7 @@ def one(home: Home, task_id: str) -> dict[str, Any]:
     if found is None:
         raise NotFound(f"there is no task {task_id}")
     _mark_lost(home, [found[0]])
+    describe.mark_asking(found[0], home.packet(task_id))
     return found[0]
 
 
@@ -114,7 +134,7 @@ def last_line(output_log: str, row: dict[str, Any], now: float, folder: int | No
 
 
 #: What `note` tells of, besides a runner that is gone.
-_NOTED = ("waiting_for", "concerns", "denied", "applied", "denied_readers", "over_budget")
+_NOTED = ("asking", "waiting_for", "concerns", "denied", "applied", "denied_readers", "over_budget")
 
 
 def _why_queued(row: dict[str, Any]) -> str:

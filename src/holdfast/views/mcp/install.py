@@ -73,8 +73,9 @@ class Done(Record):
 def own_command() -> tuple[str, ...]:
     """The command line of this server, with absolute paths: an agent has another PATH and directory, and may
     pass on no variables."""
-    chosen = os.environ.get("HOLDFAST_HOME")
-    home = ("/usr/bin/env", f"HOLDFAST_HOME={chosen}") if chosen else ()
+    named = {"HOLDFAST_HOME": os.environ.get("HOLDFAST_HOME"), "XDG_CONFIG_HOME": paths.chosen_config()}
+    variables = [f"{name}={value}" for name, value in named.items() if value]
+    home = ("/usr/bin/env", *variables) if variables else ()
     script = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "holdfast")
     if os.access(script, os.X_OK):
         return *home, script, "mcp"

@@ -132,7 +132,7 @@ def _fan_out(arguments: dict[str, Any], options: TaskOptions, talk: Talk) -> Pac
             f"start: split and {wrong[0]} exclude each other" if wrong else "start: split needs a prompt"
         )
     goal, priority = arguments["prompt"], arguments.get("priority")
-    return fan_out.begin(Plan(), options, ask=goal, priority=priority, talk=talk)
+    return fan_out.begin(Plan(), options, ask=goal, priority=priority, may_be_full=False, talk=talk)
 
 
 def _digest(arguments: dict[str, Any]) -> dict[str, Any]:

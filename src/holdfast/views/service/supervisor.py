@@ -34,6 +34,7 @@ def keeper_of(home: Home) -> unit_text.KeeperUnit:
         is_default=home.path == paths.default_home(),
         python=sys.executable,
         log=home.keeper_log,
+        config=paths.chosen_config(),
     )
 
 

@@ -19,8 +19,7 @@ StartLimitBurst=20
 [Service]
 Type=exec
 ExecStart={command}
-Environment={home}
-Environment=HOLDFAST_ROLE=keeper
+{environment}
 WorkingDirectory=/
 # Runners, recorders and agents are in this unit's cgroup; stop only the keeper.
 KillMode=process
@@ -46,6 +45,14 @@ class KeeperUnit(Record):
     python: str
     #: Log file for launchd; systemd has its journal.
     log: str
+    #: XDG_CONFIG_HOME, if it is set: the records of the home are there.
+    config: str = ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of the keeper."""
+        config = {"XDG_CONFIG_HOME": self.config} if self.config else {}
+        return {"HOLDFAST_HOME": self.home, **config, "HOLDFAST_ROLE": "keeper"}
 
     @property
     def suffix(self) -> str:
@@ -74,7 +81,10 @@ def systemd(keeper: KeeperUnit) -> str:
         # Free text, and a backslash at its end would continue the line.
         described=_without_controls(keeper.home).replace("\\", "\\\\").replace("%", "%%") + ".",
         command=" ".join(_quoted(word) for word in keeper.argv),
-        home=_quoted(f"HOLDFAST_HOME={keeper.home}", in_command=False),
+        environment="\n".join(
+            f"Environment={_quoted(f'{name}={value}', in_command=False)}"
+            for name, value in keeper.variables.items()
+        ),
     )
 
 
@@ -82,15 +92,16 @@ def launchd(keeper: KeeperUnit) -> str:
     """The text of the property list."""
     import plistlib
 
-    if any(_is_control(char) for char in keeper.home):
-        raise UsageError(
-            f"the path of the home {keeper.home!r} has control characters, which a property list cannot have",
-            hint="rename the home",
-        )
+    for path in (keeper.home, keeper.config):
+        if any(_is_control(char) for char in path):
+            raise UsageError(
+                f"the path {path!r} has control characters, which a property list cannot have",
+                hint="rename the directory",
+            )
     properties = {
         "Label": keeper.label,
         "ProgramArguments": keeper.argv,
-        "EnvironmentVariables": {"HOLDFAST_HOME": keeper.home, "HOLDFAST_ROLE": "keeper"},
+        "EnvironmentVariables": keeper.variables,
         "WorkingDirectory": "/",
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},

@@ -61,6 +61,12 @@ def cost(manifest: dict[str, Any]) -> str:
     return dollars(usage.get("cost_usd"), is_partial=bool(usage.get("unpriced_calls")))
 
 
+def in_runs(manifest: dict[str, Any]) -> str:
+    """` in 2 runs`, after what all runs of a task used; empty if it was never retried."""
+    run = manifest.get("run") or 1
+    return f" in {run} runs" if run > 1 else ""
+
+
 def dollars(usd: float | None, *, is_partial: bool) -> str:
     """`$1.20`, `at least $1.20`; empty if unknown."""
     if usd is None or (is_partial and not usd):

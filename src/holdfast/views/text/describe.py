@@ -6,12 +6,14 @@ from holdfast import clock
 from holdfast.model.elapsed import began_at
 from holdfast.model.elapsed import elapsed_s as elapsed_s
 from holdfast.model.soundness import UNREADABLE
-from holdfast.model.status import DOWN_COMMAND, ENDS, Status, needs_look
+from holdfast.model.status import DOWN_COMMAND, ENDS, INTERRUPTED_BY, Status, needs_look
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.store.layout import Packet
 
 #: Shorter waits are not named.
 _LEAST_WAIT_S = 1.0
@@ -34,6 +36,8 @@ def state(manifest: dict[str, Any]) -> str:
     return _queue_state(manifest) or str(manifest["status"])
 
 
+#: States of queued tasks that the queue does not start by itself.
+HELD = ("held", "poison")
 #: Groups of tasks in a list, in this order.
 GROUPS = ("needs you", "working", "waiting", "queued", "ended")
 #: How far `report` looks back. What failed before that needs you no more: it was seen, or does not matter.
@@ -49,7 +53,15 @@ def group(manifest: dict[str, Any], now: float | None = None, *, is_archived: bo
         return "needs you" if is_open else "ended"
     if status in (Status.INTERRUPTED, UNREADABLE) or (status == Status.QUEUED and is_held(manifest)):
         return "needs you"
+    if manifest.get("asking"):
+        return "needs you"
     return str(status) if status in (Status.WAITING, Status.QUEUED) else "working"
+
+
+def heading(group: str, count: int, shown: int, hint: str = "") -> str:
+    """`ended (30, the last 18 shown)`: the line above the tasks of a group. `hint`: how to see the others."""
+    part = f", the last {shown} shown{hint}" if shown < count else ""
+    return f"{group} ({count}{part})"
 
 
 def look_back_to(now: float | None = None) -> str:
@@ -59,7 +71,7 @@ def look_back_to(now: float | None = None) -> str:
 
 def is_held(row: dict[str, Any]) -> bool:
     """Whether only a person can let a queued task start, according to its place in the queue."""
-    return _queue_state(row) in ("held", "poison")
+    return _queue_state(row) in HELD
 
 
 def _queue_state(row: dict[str, Any]) -> str:
@@ -69,12 +81,14 @@ def _queue_state(row: dict[str, Any]) -> str:
 
 
 def took(manifest: dict[str, Any], now: float) -> str:
-    """`took 3m20s, waited 1h02m, 20m00s for a person`: the time of its last run, and its waits."""
+    """`took 3m20s, waited 1h02m, 20m00s for a person`: the time of its last run, and its waits. After a
+    `retry` it says so: what was used is of all runs."""
     waited_s, asked_s = manifest.get("waited_s") or 0.0, manifest.get("asked_s") or 0.0
     waits = [f"waited {clock.duration_text(waited_s)}"] if waited_s >= _LEAST_WAIT_S else []
     if asked_s >= _LEAST_WAIT_S:
         waits.append(f"{'' if waits else 'waited '}{clock.duration_text(asked_s)} for a person")
-    return ", ".join([f"took {clock.duration_text(elapsed_s(manifest, now))}", *waits])
+    last = "the last run " if (manifest.get("run") or 1) > 1 else ""
+    return ", ".join([f"{last}took {clock.duration_text(elapsed_s(manifest, now))}", *waits])
 
 
 def starts(manifest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -89,6 +103,12 @@ def repairs(manifest: dict[str, Any]) -> str:
     """`after 2 repairs`; empty if a gate never sent its work back."""
     count = len(manifest.get("repairs") or ())
     return f"after {amounts.plural(count, 'repair')}" if count else ""
+
+
+def refusal(repair: dict[str, str]) -> str:
+    """`the gate of codex_verify refused the work, which goes back to codex_impl: make test failed`."""
+    back = f", which goes back to {repair['stage']}" if repair["stage"] != repair["failed_stage"] else ""
+    return f"the gate of {repair['failed_stage']} refused the work{back}: {repair['reason']}"
 
 
 def in_state_s(manifest: dict[str, Any], now: float) -> float:
@@ -118,8 +138,7 @@ def reason(manifest: dict[str, Any], now: float) -> str:
     reason, wake_at = manifest["status_reason"] or "", manifest.get("wake_at")
     if not wake_at or manifest["status"] != Status.WAITING:
         return reason
-    left_s = int(max(0.0, clock.parse_iso(wake_at) - now) + 0.5)
-    return f"{reason}; goes on in {clock.duration_text(left_s).replace('.0s', 's')}"
+    return f"{reason}; goes on in {clock.whole_seconds(max(0.0, clock.parse_iso(wake_at) - now))}"
 
 
 #: States in which `waiting_for` counts.
@@ -128,6 +147,8 @@ _CAN_WAIT = (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
 
 def waiting_for(manifest: dict[str, Any]) -> str:
     """`waits for the workspace (fix is writing)`: why a task cannot continue; empty if it can."""
+    if asking := manifest.get("asking"):
+        return f"waits for a person, with {', '.join(asking)}"
     resource = manifest.get("waiting_for")
     # A task that is stopped or interrupted while it waits keeps the field.
     is_waiting = bool(resource) and manifest["status"] in _CAN_WAIT
@@ -183,7 +204,8 @@ def concerns(manifest: dict[str, Any]) -> str:
         more = f" (--permissions {allow} allows more)" if allow else ""
         found.append((f"tools denied: {tools}" if tools else "tools denied") + more)
     if manifest.get("over_budget"):
-        found.append(f"over budget: {manifest['over_budget']}")
+        last = " in the last run" if (manifest.get("run") or 1) > 1 else ""
+        found.append(f"over budget: {manifest['over_budget']}{last}")
     return "; ".join([*found, objected] if objected else found)
 
 
@@ -216,11 +238,19 @@ def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     from holdfast.model import next_action  # few tasks are interrupted
 
     task_id = manifest["task_id"]
-    if not next_action.is_question(manifest):
-        (resume,) = next_action.for_manifest(manifest).steps
-        return f"{task_id} was interrupted by '{DOWN_COMMAND}'; {resume.as_hint()}"
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
-    return f"{task_id} {how}: {interrupt.get('reason') or manifest['status_reason']}"
+    reason = str(interrupt.get("reason") or manifest["status_reason"])
+    if next_action.is_question(manifest):
+        return f"{task_id} {how}: {reason}"
+    (resume,) = next_action.for_manifest(manifest).steps
+    if next_action.is_of_down(manifest):
+        return f"{task_id} was interrupted by '{DOWN_COMMAND}'; {resume.as_hint()}"
+    return f"{task_id} was interrupted: {interrupt_words(reason)}; {resume.as_hint()}"
+
+
+def interrupt_words(reason: str) -> str:
+    """The reason of an interrupt by a person, after the state: `by ada@host`, or their message."""
+    return f"by {reason.removeprefix(INTERRUPTED_BY)}" if reason.startswith(INTERRUPTED_BY) else reason
 
 
 def is_fan_out(manifest: dict[str, Any]) -> bool:
@@ -229,6 +259,15 @@ def is_fan_out(manifest: dict[str, Any]) -> bool:
 
     labels: dict[str, str] = manifest.get("labels") or {}
     return labels.get(fan_out.LABEL) == manifest["task_id"]
+
+
+def mark_asking(manifest: dict[str, Any], packet: Packet) -> None:
+    """Set `asking` of a fan-out in which only a person can let something go on: the tasks that wait."""
+    if manifest["status"] == Status.RUNNING and is_fan_out(manifest):
+        from holdfast.packet import fan_out as records  # few tasks are one
+
+        if asking := records.asking(packet):
+            manifest["asking"] = asking
 
 
 def takeover_end(how: str | None) -> str:

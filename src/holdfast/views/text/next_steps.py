@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MAY_HAVE_FAILED = (Status.FAILED, Status.TIMEOUT, Status.ABANDONED, Status.INTERRUPTED)
 
+#: Tasks of a fan-out that are named.
+_NAMED = 3
 #: What works for archived tasks.
 _OF_ARCHIVED = tuple(f"holdfast {verb} " for verb in ("logs", "show", "diff", "events", "rm"))
 
@@ -42,7 +44,22 @@ def read(
         is_runner_lost=is_runner_lost,
         workspace=workspace,
     )
+    if asking := manifest.get("asking"):
+        return _of_items(packet, asking, action)
     return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
+
+
+def _of_items(packet: Packet, asking: list[str], action: NextAction) -> NextAction:
+    """For a fan-out that waits for a person: what to do about its tasks."""
+    steps: list[Suggestion] = []
+    for task_id in asking[:_NAMED]:
+        item = packet.home.packet(task_id)
+        try:
+            steps += read(item, load.read_manifest(item)).steps[:1]
+        except HoldfastError:
+            continue  # it is gone
+    why = f"its tasks wait for a person: {', '.join(asking)}"
+    return NextAction(name="answer", why=why, steps=tuple(steps), otherwise=action.otherwise)
 
 
 def unapplied(packet: Packet) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.views import requests
+from holdfast.views import going, requests
 from holdfast.views.create import again
 
 TYPE_CHECKING = False
@@ -27,13 +28,13 @@ def interrupt(home: Home, task_id: str, reason: str) -> str:
 def answer(home: Home, task_id: str, message: str) -> str:
     """Answer its question, and let it go on."""
     requests.send_request(home.packet(task_id), "resume", {"message": message} if message else {})
-    return f"{task_id} continues"
+    return _going(home, task_id, "continues")
 
 
 def approve(home: Home, task_id: str, message: str) -> str:
     """Let the stage start that waits for a person."""
     requests.send_request(home.packet(task_id), "approve", {"message": message} if message else {})
-    return f"{task_id} continues"
+    return _going(home, task_id, "continues")
 
 
 def reject(home: Home, task_id: str, message: str) -> str:
@@ -47,7 +48,12 @@ def retry(home: Home, task_id: str, message: str) -> str:
     packet, told = home.packet(task_id), list[str]()
     requests.send_request(packet, "retry", again.args_of(packet, {"message": message or None}))
     again.list_again(packet, talk=told.append)
-    return "; ".join([f"{task_id} runs again", *told])
+    return "; ".join([_going(home, task_id, "runs again"), *told])
+
+
+def _going(home: Home, task_id: str, how: str) -> str:
+    state = going.state(home.packet(task_id), how, ends_mono=clock.mono() + going.SLOT_WAIT_S)
+    return f"{task_id} {state}"
 
 
 def _raise_first(failed: list[tuple[Packet, HoldfastError]]) -> None:

@@ -179,7 +179,7 @@ class TopApp(App[None]):
     def on_mount(self) -> None:
         """Show the tasks, and from then on what changes."""
         self._changes = Changes(self._home)
-        self.board.fill(self._places.arrange(task_list.tasks(self._home, everything=False, state=None)))
+        self._fill()
         self.top = TopScreen(self._home, self.board, self._places.obstacles)
         self.push_screen(self.top)
         self._listen()
@@ -193,6 +193,13 @@ class TopApp(App[None]):
             self._ignore()
             self._changes.close()
             self._changes = None
+
+    def _fill(self) -> None:
+        """Read the tasks that are shown: all of them, or without those that ended long ago."""
+        rows, hidden = task_list.recent(self._home)
+        if self._is_everything:
+            rows, hidden = task_list.tasks(self._home, everything=True, state=None), set[str]()
+        self.board.fill(self._places.arrange(rows), hidden)
 
     # ── changes ──
 
@@ -281,8 +288,7 @@ class TopApp(App[None]):
     def action_everything(self) -> None:
         """Show all ended tasks, or only the most recent ones again."""
         self._is_everything = not self._is_everything
-        tasks = task_list.tasks(self._home, everything=self._is_everything, state=None)
-        self.board.fill(self._places.arrange(tasks))
+        self._fill()
         self.top.tasks.rearrange()
         self.top.show_counts()
 

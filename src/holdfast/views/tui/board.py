@@ -21,8 +21,8 @@ SORTS = ("age", "name", "cost", "tokens")
 class Heading:
     """The first line of a group."""
 
-    def __init__(self, group: str, count: int) -> None:
-        self.group, self.count = group, count
+    def __init__(self, group: str, text: str) -> None:
+        self.group, self.text = group, text
 
 
 class Board:
@@ -30,6 +30,8 @@ class Board:
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
+        #: Ended tasks that are not on the board.
+        self._hidden = frozenset[str]()
         self._lines: list[Heading | str] | None = None
         self.sort = SORTS[0]
         self.filter = ""
@@ -41,9 +43,10 @@ class Board:
         """The row of a task; None if it is not on the board."""
         return self._rows.get(task_id)
 
-    def fill(self, rows: Iterable[Row]) -> None:
-        """Replace everything."""
+    def fill(self, rows: Iterable[Row], hidden: Iterable[str] | None = None) -> None:
+        """Replace everything; `hidden` are ended tasks that are not shown, by default those of before."""
         self._rows = {row["task_id"]: row for row in rows}
+        self._hidden = self._hidden if hidden is None else frozenset(hidden)
         self._lines = None
 
     def rows(self) -> list[Row]:
@@ -53,9 +56,11 @@ class Board:
     def put(self, task_id: str, row: Row | None) -> bool:
         """Change one task, or remove it with None. Returns whether the lines may have changed places."""
         old = self._rows.pop(task_id, None)
+        was_hidden = task_id in self._hidden
+        self._hidden -= {task_id}
         if row is not None:
             self._rows[task_id] = row
-        if old is None and row is None:
+        if old is None and row is None and not was_hidden:
             return False
         if old is not None and row is not None and self._place(old) == self._place(row):
             return False
@@ -85,6 +90,7 @@ class Board:
         counts: dict[str, int] = dict.fromkeys(describe.GROUPS, 0)
         for row in self._rows.values():
             counts[describe.group(row)] += 1
+        counts["ended"] += len(self._hidden)
         return counts
 
     def _arranged(self) -> list[Heading | str]:
@@ -104,7 +110,10 @@ class Board:
                     rows.sort(key=queue_places.order)
                 elif name == "needs you":
                     rows.sort(key=lambda row: row["status"] in ENDS)  # questions before failures
-                lines.append(Heading(name, len(rows)))
+                # What a filter leaves out is not counted: it may be anything.
+                hidden = len(self._hidden) if name == "ended" and not words else 0
+                text = describe.heading(name, len(rows) + hidden, len(rows), "; A shows all")
+                lines.append(Heading(name, text))
                 lines += [row["task_id"] for row in rows]
         return lines
 

@@ -77,7 +77,7 @@ def cell(name: str, row: Row, now: float, output_log: str) -> str:
             return _stage(row)
         case "ELAPSED":
             elapsed_s = describe.elapsed_s(row, now)
-            return "-" if not elapsed_s and row["status"] == Status.QUEUED else elapsed(elapsed_s)
+            return "-" if not elapsed_s and row["status"] == Status.QUEUED else clock.duration_text(elapsed_s)
         case "TOKENS":
             return amounts.tokens(row).replace("at least ", "≥") or "-"
         case "COST":
@@ -93,8 +93,3 @@ def _stage(row: Row) -> str:
     if len(stages) < 2:
         return name
     return f"{sum(stage.get('state') == 'done' for stage in stages)}/{len(stages)} {name}"
-
-
-def elapsed(seconds: float) -> str:
-    """Whole seconds, so that a line changes at most once a second."""
-    return clock.duration_text(int(seconds)).replace(".0s", "s")

@@ -7,7 +7,7 @@ from holdfast.errors import HoldfastError
 from holdfast.views.facts import diff as diffs
 from holdfast.views.facts import timeline
 from holdfast.views.text import amounts, describe, event_lines, timeline_words
-from holdfast.views.tui import columns, styles
+from holdfast.views.tui import styles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ def head(detail: Detail, now: float) -> list[Line]:
         state,
         str(manifest.get("agent") or "-"),
         f"stage {manifest['stage']}" if manifest.get("stage") else "",
-        columns.elapsed(describe.elapsed_s(manifest, now)),
-        amounts.usage(manifest.get("usage"), paid_calls=manifest.get("paid_calls")),
+        clock.duration_text(describe.elapsed_s(manifest, now)),
+        amounts.usage(manifest.get("usage"), paid_calls=manifest.get("paid_calls"))
+        + amounts.in_runs(manifest),
     ]
     lines: list[Line] = [("  ".join(part for part in parts if part), styles.STATES.get(state, styles.PLAIN))]
     question = detail.question.question if detail.question is not None else ""
@@ -113,7 +114,7 @@ def _span_line(span: dict[str, Any], axis: _Axis, now: float) -> Line:
     what = span["kind"]
     if span.get("stage"):
         what = f"{span.get('chore') or what} {span.get('ordinal') or ''}".rstrip() + f" of {span['stage']}"
-    told = [what, span.get("agent"), span.get("mode"), columns.elapsed(end - begin), span.get("outcome")]
+    told = [what, span.get("agent"), span.get("mode"), clock.duration_text(end - begin), span.get("outcome")]
     told += [f"by {span['by']}" if span.get("by") else None, span.get("reason")]
     if span["end"] is None:
         told.append("now")

@@ -100,8 +100,7 @@ class TaskList(ScrollView, can_focus=True):
             return Strip.blank(width)
         line = lines[at]
         if isinstance(line, Heading):
-            text = f"{line.group} ({line.count})"
-            return Strip([Segment(text, styles.GROUPS[line.group])]).adjust_cell_length(width)
+            return Strip([Segment(line.text, styles.GROUPS[line.group])]).adjust_cell_length(width)
         row = self.board.get(line)
         if row is None:
             return Strip.blank(width)

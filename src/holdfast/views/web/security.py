@@ -23,6 +23,9 @@ class Rules(Record):
 
     #: Exact values of Host; the first is in the printed address.
     hosts: tuple[str, ...]
+    #: Values of Host for programs that are no browsers: in a browser, what another server left under these
+    #: names (a worker, an open tab) would act on our pages.
+    plain_hosts: tuple[str, ...] = ()
     #: Whether requests that change something are refused.
     is_read_only: bool = False
 
@@ -48,8 +51,12 @@ def check(
         values.setdefault(name.lower(), []).append(value)
     one = {name: found[0] for name, found in values.items()}
     # A name that an attacker points at this address (rebinding) is in Host.
-    if values.get("host") not in [[host] for host in rules.hosts]:
-        return Refusal(status=421, reason="this server does not answer to this name")
+    is_browser = any(name.startswith("sec-fetch-") for name in values)
+    allowed = rules.hosts if is_browser else (*rules.hosts, *rules.plain_hosts)
+    if values.get("host") not in [[host] for host in allowed]:
+        return Refusal(
+            status=421, reason="open the address that 'holdfast serve' prints: this server has another name"
+        )
     is_api = path.startswith(_API)
     if "*" in path or not path.startswith("/"):
         return Refusal(status=400, reason="not a path")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import secrets
 import socket
 import sys
 from itertools import count
@@ -122,15 +123,27 @@ def bind(address: str, port: int | None) -> socket.socket:
     raise AssertionError
 
 
-def serve(home: Home, listening: socket.socket, *, is_read_only: bool, tell: Callable[[str], None]) -> None:
-    """Answer requests until Ctrl-C. `tell` gets the addresses to open, each with a token for one page."""
+def serve(
+    home: Home,
+    listening: socket.socket,
+    *,
+    has_own_name: bool,
+    is_read_only: bool,
+    tell: Callable[[str], None],
+) -> None:
+    """Answer requests until Ctrl-C. `tell` gets the addresses to open, each with a token for one page.
+
+    With `has_own_name`, pages are below a new name: browsers keep workers, storage and caches by name and
+    port, and an agent may have had a server on this port. They resolve names below localhost themselves.
+    """
     address, port = listening.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
-    hosts = [f"{shown}:{port}"]
-    if address in ("127.0.0.1", "::1"):
-        hosts.append(f"localhost:{port}")
+    hosts = (f"{shown}:{port}", *([f"localhost:{port}"] if address in ("127.0.0.1", "::1") else []))
     known, feed = Sessions(), Feed(home)
-    rules = Rules(hosts=tuple(hosts), is_read_only=is_read_only)
+    rules = Rules(hosts=hosts, is_read_only=is_read_only)
+    if has_own_name:
+        name = f"hf-{secrets.token_hex(8)}.localhost:{port}"
+        rules = rules.evolve(hosts=(name,), plain_hosts=hosts)
     config = uvicorn.Config(
         app.make(home, feed, rules=rules, known=known),
         http=Protocol,
@@ -147,7 +160,7 @@ def serve(home: Home, listening: socket.socket, *, is_read_only: bool, tell: Cal
     )
 
     def tell_address() -> None:
-        tell(f"http://{hosts[0]}/#{known.new_token()}")
+        tell(f"http://{rules.hosts[0]}/#{known.new_token()}")
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

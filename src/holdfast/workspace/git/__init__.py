@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import GitFailed
-from holdfast.workspace.git import settings
+from holdfast.workspace.git import confined, settings
+from holdfast.workspace.git.confined import is_possible as is_confined
 from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
 from holdfast.workspace.git.execute import LIMIT_S, execute, program
 from holdfast.workspace.git.merge_trees import Merged, merge_trees
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "GITLINK", "IDENTITY", "LIMIT_S", "Merged", "Repository", "Settings", "SharedDirectories", "Target", "at",
-    "call", "common_of", "find", "flagged", "gitlinks", "head", "is_merging", "listing", "merge_trees",
-    "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
+    "call", "common_of", "find", "flagged", "gitlinks", "head", "is_confined", "is_merging", "listing",
+    "merge_trees", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.
@@ -105,8 +106,9 @@ def work_on(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git on any target."""
     with SharedDirectories() as directories:
-        variables = {**directories.variables(target, known), **(env or {})}
-        return execute(arguments, cwd=cwd, env=variables, **options)
+        args, variables = list(arguments), {**directories.variables(target, known), **(env or {})}
+        places = confined.writable(args[0], variables, objects=target.objects, common_dir=target.common_dir)
+        return execute(args, cwd=cwd, env=variables, writable=places, **options)
 
 
 def version(limit_s: float = 10.0) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import subprocess
 
 from holdfast import clock, program_search
 from holdfast.errors import GitFailed, GitMissing
-from holdfast.workspace.git import pipes
+from holdfast.workspace.git import confined, pipes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,11 +109,12 @@ def execute(
     allowed: tuple[int, ...] = (0,),
     limit_s: float = LIMIT_S,
     without: Iterable[str] = (),
+    writable: Iterable[str] | None = (),
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git with exactly this environment besides the fixed one.
 
-    `without` are variables of the fixed environment that are left out. Raises GitMissing, or GitFailed for an
-    exit status that is not `allowed`.
+    `without` are variables of the fixed environment that are left out. git can write in the directories
+    `writable` (None: everywhere). Raises GitMissing, or GitFailed for an exit status that is not `allowed`.
     """
     args = list(arguments)
     program_search.distrust(cwd)
@@ -123,14 +124,17 @@ def execute(
     fixed = {name: value for name, value in _FIXED.items() if name not in without}
     try:
         with _file_of(stdin) as input_file:
-            process = subprocess.Popen(
-                # The program does not start in a project: one of a version manager would obey files there.
-                [path, "-C", cwd, *_OPTIONS, *args],
-                cwd="/",
-                env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
-                stdin=input_file,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+            process = confined.start(
+                lambda: subprocess.Popen(
+                    # Not started in a project: a program of a version manager would obey files there.
+                    [path, "-C", cwd, *_OPTIONS, *args],
+                    cwd="/",
+                    env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
+                    stdin=input_file,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                ),
+                writable,
             )
         # Without a working tree, git reads no file of the current directory, which may be "/".
         places = [env.get(name) for name in ("GIT_WORK_TREE", "GIT_DIR", "GIT_COMMON_DIR")]

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from holdfast.workspace.git.discovery import Repository
 
-PROTOCOLS = "https:ssh:file"
+#: Not `file`: `local_remote` pushes to a path, because git would run the hooks there.
+PROTOCOLS = "https:ssh"
 LIMIT_S = 300.0
 #: What the user's way to a remote may need of the environment.
 _OF_USER = (
@@ -98,6 +99,21 @@ def is_place(remote: Remote) -> bool:
     return any(each.fullmatch(remote.url) for each in _URLS)
 
 
+def on_this_machine(remote: Remote) -> str | None:
+    """The directory of a remote, if it is on this machine. The user's `url.*.insteadOf` may lead there."""
+    found: dict[str, dict[str, str]] = {}
+    for name, start in settings.all_of_user():
+        section, _, rest = name.partition(".")
+        base, _, key = rest.rpartition(".")
+        if section == "url" and start and remote.url.startswith(start):
+            found.setdefault(key, {})[start] = base
+    for key in ("pushinsteadof", "insteadof"):
+        if starts := found.get(key):
+            longest = max(starts, key=len)
+            return remote.evolve(url=starts[longest] + remote.url[len(longest) :]).path
+    return remote.path
+
+
 def tip(repository: Repository, remote: Remote, branch: str) -> str | None:
     """The commit of a branch there; None if there is no such branch. Raises GitFailed."""
     args = ["ls-remote", "--refs", remote.url, f"refs/heads/{branch}"]
@@ -140,6 +156,7 @@ def _call(repository: Repository, args: Iterable[str]) -> subprocess.CompletedPr
                 env={**directories.variables(target, settings.read(repository)), **env},
                 limit_s=LIMIT_S,
                 without=[name for name in _REPLACED if name not in of_user],
+                writable=None,  # ssh and credential helpers write files of the user
             )
     except GitFailed as error:
         raise GitFailed(

@@ -163,7 +163,12 @@ def files_of(repository: Repository) -> list[str]:
 
 def of_user(name: str) -> str | None:
     """A setting of the user, without those of any repository; None if it is not set."""
-    return dict(_listed(None)).get(name)
+    return dict(all_of_user()).get(name)
+
+
+def all_of_user() -> list[tuple[str, str]]:
+    """All settings of the user, without those of any repository."""
+    return _listed(None)
 
 
 def of_repository(repository: Repository) -> list[tuple[str, str]]:

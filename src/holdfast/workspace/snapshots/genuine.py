@@ -13,7 +13,8 @@ import zlib
 
 from holdfast import files
 from holdfast.errors import GitFailed
-from holdfast.store.directories import remove_tree
+from holdfast.store import atomic
+from holdfast.store.directories import keep_only, open_plain, remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     Read = Callable[[bytes], bytes]
 
 _FOLDER, _LOOSE = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
+#: Other folders of a store, and what may be in them.
+_KEPT = {"info": ("alternates",), "pack": ()}
 #: git writes under such names first, and never reads them.
 _TEMPORARY = "tmp_"
 #: What is read at once, as far as the sizes are known.
@@ -48,47 +51,52 @@ _compared: dict[str, tuple[int, ...]] = {}
 def clean(objects: str) -> None:
     """Remove from a store of ours what we did not write. We write loose objects only, and no links."""
     try:
-        names = os.listdir(objects)
+        store = atomic.read_own_folder(objects)
     except OSError:
         return  # it is not made yet
-    for name in names:
-        path = os.path.join(objects, name)
-        if name == "info":
-            _keep_only(path, "alternates")
-        elif name == "pack":
-            _keep_only(path)
-        elif _FOLDER.fullmatch(name) and not os.path.islink(path):
-            _clean_folder(path, name)
-        elif not name.startswith(_TEMPORARY):
-            remove_tree(path)
-
-
-def _keep_only(folder: str, *kept: str) -> None:
-    if os.path.islink(folder):
-        os.unlink(folder)
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        if name not in kept:
-            remove_tree(os.path.join(folder, name))
-
-
-def _clean_folder(folder: str, start: str) -> None:
     try:
+        for name in os.listdir(store):
+            if name in _KEPT or _FOLDER.fullmatch(name):
+                _clean_folder(os.path.join(objects, name), store)
+            elif not name.startswith(_TEMPORARY):
+                remove_tree(name, store)
+    finally:
+        os.close(store)
+
+
+def _clean_folder(path: str, store: int) -> None:
+    """By descriptors: an agent can put a link to a directory of the user in its place at any time."""
+    start = os.path.basename(path)
+    try:
+        folder = open_plain(start, store)
+    except OSError:
+        remove_tree(start, store)  # a link, or no directory, in which git finds nothing
+        return
+    try:
+        if start in _KEPT:
+            keep_only(folder, *_KEPT[start])
+            return
         with os.scandir(folder) as entries:
             found = [entry for entry in entries if not entry.name.startswith(_TEMPORARY)]
-    except OSError:
-        return  # removed meanwhile, or no directory, in which git finds nothing
-    for entry in found:
-        try:
-            stats = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            continue
-        seen = stats.st_ino, stats.st_size, stats.st_mtime_ns, stats.st_ctime_ns
-        if _compared.get(entry.path) == seen:
-            continue
-        if _LOOSE.fullmatch(entry.name) and _has_name(entry.path, start + entry.name):
-            _compared[entry.path] = seen
-        else:
-            remove_tree(entry.path)
+        for entry in found:
+            _clean_object(entry, os.path.join(path, entry.name), folder)
+    finally:
+        os.close(folder)
+
+
+def _clean_object(entry: os.DirEntry[str], path: str, folder: int) -> None:
+    try:
+        stats = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    seen = stats.st_ino, stats.st_size, stats.st_mtime_ns, stats.st_ctime_ns
+    if _compared.get(path) == seen:
+        return
+    name = os.path.basename(os.path.dirname(path)) + entry.name
+    if _LOOSE.fullmatch(entry.name) and _has_name(path, name):
+        _compared[path] = seen
+    else:
+        remove_tree(entry.name, folder)
 
 
 def _has_name(path: str, name: str) -> bool:

@@ -10,7 +10,7 @@ import os
 
 from holdfast.store import atomic
 from holdfast.workspace import git
-from holdfast.workspace.scope import below
+from holdfast.workspace.snapshots import ignore_rules
 from holdfast.workspace.snapshots.changes import Change
 
 TYPE_CHECKING = False
@@ -32,9 +32,7 @@ def newly_ignored(
     }
     if not changed:
         return []
-    rules = trees.temporary("rules")
-    index = trees.index_of(project.top)
-    atomic.write(rules, _rules(trees, old_tree), durable=False)
+    index, rules = trees.index_of(project.top), ignore_rules.write(trees, old_tree)
     try:
         untracked = _untracked(trees, project, index, [f"--exclude-from={rules}"])
     finally:
@@ -61,19 +59,3 @@ def newly_ignored(
 
 def _untracked(trees: Trees, project: ProjectTree, index: str, rules: list[str]) -> list[str]:
     return git.names(trees.run(["ls-files", "-z", "-o", *rules], work_tree=project.top, index=index))
-
-
-def _rules(trees: Trees, tree: str) -> bytes:
-    """All ignore rules of a tree as patterns for its root.
-
-    Rules of deeper directories come later and override.
-    """
-    lines = trees.settings.exclude.encode("utf-8", "surrogateescape").splitlines()
-    entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
-    rows = [entry.split("\t", 1) for entry in entries if entry.endswith(".gitignore")]
-    for facts, path in sorted(rows, key=lambda row: row[1].count("/")):
-        if os.path.basename(path) == ".gitignore" and facts.split()[1] == "blob":
-            content = os.fsdecode(trees.run(["cat-file", "blob", facts.split()[2]])).splitlines()
-            patterns = [line for line in content if line.strip() and not line.startswith("#")]
-            lines += [os.fsencode(pattern) for pattern in below(path[: -len(".gitignore")], patterns)]
-    return b"\n".join(lines) + b"\n"

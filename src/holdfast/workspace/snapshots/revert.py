@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from holdfast.workspace.base import Base
     from holdfast.workspace.snapshots.trees import Trees
 
+#: It need not be listed.
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
 
 def revert(
     trees: Trees, base: Base, old_tree: str, new_tree: str, *, paths: Iterable[str], keep_at: str
@@ -53,21 +56,21 @@ def restore(trees: Trees, top: str, tree: str, wanted: list[str]) -> None:
 
 
 def _remove(top: str, path: str) -> None:
-    """Remove a path and its empty parents, but never through a link: it may lead out of the tree."""
-    folder = os.path.dirname(path)
-    parent = folder
-    while parent:
-        if os.path.islink(os.path.join(top, parent)):
-            return
-        parent = os.path.dirname(parent)
-    full = os.path.join(top, path)
-    if os.path.isdir(full) and not os.path.islink(full):
-        remove_tree(full)
-    else:
-        atomic.forget(full)
-    while folder:
-        try:
-            os.rmdir(os.path.join(top, folder))
-        except OSError:
-            return
-        folder = os.path.dirname(folder)
+    """Remove a path and its empty parents, but never through a link: it may lead out of the tree.
+
+    By descriptors: an agent of another task may put a link there at any time.
+    """
+    *folders, name = path.split("/")
+    held: list[int] = []
+    try:
+        held.append(os.open(top, _FOLDER))
+        for folder in folders:
+            held.append(os.open(folder, _FOLDER, dir_fd=held[-1]))
+        remove_tree(name, held[-1])
+        for at in reversed(range(len(folders))):
+            os.rmdir(folders[at], dir_fd=held[at])
+    except OSError:
+        return  # a link, or not empty, or gone
+    finally:
+        for each in held:
+            os.close(each)

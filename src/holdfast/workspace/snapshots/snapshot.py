@@ -6,9 +6,10 @@ that another process changed, or the user's after the first snapshot, could clai
 unchanged. Of such an index, only the names are used, and all files are read.
 
 Files that git ignores are left out, unless a pattern of `deny` matches them, or HEAD or the user's index has
-them: a merge would bring them (`git add -f`). A nested repository (a submodule or an untracked one) is a
-commit in the tree: its HEAD if nothing in it changed, else a commit of ours. An agent can write objects of
-any name into a nested repository, so none of them is used: all its files are read.
+them: a merge would bring them (`git add -f`). Below a denied directory, those that are new and that the rules
+of the task's start ignore are left out, too: caches of a test run. A nested repository (a submodule or an
+untracked one) is a commit in the tree: its HEAD if nothing in it changed, else a commit of ours. An agent can
+write objects of any name into a nested repository, so none of them is used: all its files are read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from holdfast.errors import GitFailed
 from holdfast.store import atomic
 from holdfast.workspace import git
 from holdfast.workspace.scope import below, literal
+from holdfast.workspace.snapshots.ignore_rules import without_caches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,13 +59,15 @@ def take(
     *,
     deny: Iterable[str] = (),
     hidden: Iterable[str] = (),
+    since: str = "",
     tries: int = _TRIES,
     trusts_index: bool = True,
 ) -> str:
     """Store the tree in `trees` and return its id. Raises GitMissing, GitFailed, StorageError.
 
     `deny` are patterns relative to the project; `hidden` are directories to leave out (the home of holdfast).
-    Without `trusts_index`, an agent has already worked there.
+    `since` is the tree of the task's start; empty if this is it. Without `trusts_index`, an agent has already
+    worked there.
     """
     trees.make(project)
     patterns = below(project.prefix, deny)
@@ -76,6 +80,7 @@ def take(
                     project.top,
                     deny=patterns,
                     hidden=tuple(hidden),
+                    since=since,
                     own=own,
                     is_first=trusts_index and not trees.has_noted(project.top),
                 )
@@ -98,12 +103,14 @@ class _Snapshot:
         hidden: tuple[str, ...],
         own: tuple[str, ...],
         is_first: bool,
+        since: str = "",
         depth: int = 0,
     ) -> None:
         self.trees = trees
         self.top = top
         self.deny = deny
         self.hidden = hidden
+        self.since = since
         #: Where git directories of nested repositories may be.
         self.own = own
         self.depth = depth
@@ -217,8 +224,11 @@ class _Snapshot:
         untracked = git.names(self._git("ls-files", "-z", "-o", "--exclude-standard", *excludes))
         if self.deny:
             # Here only the patterns of `deny` count, whether git ignores a file or not.
-            denied = [f"--exclude={pattern}" for pattern in self.deny]
-            untracked += git.names(self._git("ls-files", "-z", "-o", "-i", *denied))
+            patterns = [f"--exclude={pattern}" for pattern in self.deny]
+            denied = git.names(self._git("ls-files", "-z", "-o", "-i", *patterns))
+            if self.since and denied:
+                denied = without_caches(self.trees, self.since, denied, self.deny, top=self.top)
+            untracked += denied
         return untracked
 
     def _hidden_below(self) -> list[str]:

@@ -68,7 +68,9 @@ class Trees:
     def of(cls, packet: Packet) -> Trees:
         """The repository of a task's trees; `make` creates it."""
         plain_path(packet.path, packet.workspace)
-        return cls(packet.workspace, packet.index_notes)
+        # Only the packet itself may be a link: git writes nowhere if another one is on the way.
+        below = os.path.relpath(packet.workspace, packet.path)
+        return cls(os.path.join(os.path.realpath(packet.path), below), packet.index_notes)
 
     @property
     def settings(self) -> git.Settings:
@@ -107,7 +109,7 @@ class Trees:
                     atomic.storage_failed(error, f"cannot create {self.git_dir}")
             finally:
                 remove_tree(staged)
-        self._borrow(project.common_dir)
+        self.borrow(project)
         self._clean()
 
     def _fill(self, staged: str, project: ProjectTree) -> None:
@@ -124,9 +126,10 @@ class Trees:
         atomic.write_json(os.path.join(staged, _FROZEN), frozen.to_json(), durable=True)
         atomic.write(os.path.join(staged, "HEAD"), b"ref: refs/heads/none\n", durable=True)
 
-    def _borrow(self, common_dir: str | None) -> None:
+    def borrow(self, project: ProjectTree) -> None:
         """Make the objects of the user's repository available, and no others: git does not compare the
         content of an object with its name."""
+        common_dir = project.common_dir
         lines = quoted(os.path.join(common_dir, "objects")) + b"\n" if common_dir is not None else b""
         plain_path(self.path, os.path.dirname(self._alternates))
         if (atomic.read_small(self._alternates, _READ_BYTES) or b"") != lines:

@@ -87,7 +87,8 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
             f"{packet.task_id} has commits in submodules, which must be pushed first",
             hint=f"'holdfast apply {packet.task_id}' copies them into your repositories",
         )
-    main, local = worktree.main_of(tree), local_remote.at(place.path) if place.path is not None else None
+    path = remotes.on_this_machine(place)
+    main, local = worktree.main_of(tree), local_remote.at(path) if path is not None else None
     if local is not None:
         old = local_remote.tip(local, tree.branch)
     else:
@@ -145,13 +146,14 @@ def _projects(home: Home) -> set[str]:
 
 def refuse_agents(home: Home, place: Remote, *directories: str) -> None:
     """Refuse a remote in a directory of agents: these, or that of another task. Raises NotPossible."""
-    if place.path is None:
+    path = remotes.on_this_machine(place)
+    if path is None:
         return
-    real = os.path.realpath(place.path) + "/"
+    real = os.path.realpath(path) + "/"
     for root in (*directories, home.path, *_projects(home)):
         if real.startswith(os.path.realpath(root) + "/"):
             raise NotPossible(
-                f"the remote {place.name} is in a directory of agents: {place.path}",
+                f"the remote {place.name} is in a directory of agents: {path}",
                 hint="its hooks would run; push there with git if that is right",
             )
 

@@ -53,7 +53,7 @@ def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: b
     where = f"on {branch}" if branch is not None else "on no branch"
     if commits and unmerged.stray_commits(tree) == commits:
         where = f"on {tree.branch}"
-    parts = [f"{plural(commits, 'commit')} {where}"] if commits else []
+    parts = [f"{plural(unmerged.commits_ahead(tree), 'commit')} {where}"] if commits else []
     parts += [f"{plural(len(files), 'uncommitted file')} in {tree.path}"] if files else []
     parts += [f"{plural(count, 'commit')} in the submodule {path}" for path, count in inside.items()]
     raise NotPossible(f"{task_id} has unmerged work: {' and '.join(parts)}", hint=_hint(tree, inside))

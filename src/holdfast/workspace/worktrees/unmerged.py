@@ -26,15 +26,23 @@ if TYPE_CHECKING:
 
 def commits(tree: Worktree) -> int:
     """The number of the task's commits that are on no other branch and not in the main tree's HEAD."""
+    own = {tree.branch, worktree.branch_of(tree) or tree.branch}
+    return _count(tree, *(f"--exclude={name}" for name in sorted(own)), "--branches", "--remotes")
+
+
+def commits_ahead(tree: Worktree) -> int:
+    """The number of the task's commits that are not in the main tree's HEAD, as `git log HEAD..BRANCH` lists
+    them. Those of a fan-out's items are on their branches, too."""
+    return _count(tree)
+
+
+def _count(tree: Worktree, *known: str) -> int:
     tips = [tip for tip in (worktree.tip_of(tree), worktree.head_of(tree)) if tip is not None]
     if not tips:
         return 0
-    own = {tree.branch, worktree.branch_of(tree) or tree.branch}
-    others = [f"--exclude={name}" for name in sorted(own)]
     repository = worktree.main_of(tree)
     main = git.head(repository)
-    known = [tree.commit, *([main] if main is not None else [])]
-    args = ["rev-list", "--count", *tips, "--not", *others, "--branches", "--remotes", *known]
+    args = ["rev-list", "--count", *tips, "--not", *known, tree.commit, *([main] if main is not None else [])]
     return int(git.run(args, of=repository))
 
 

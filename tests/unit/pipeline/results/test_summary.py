@@ -55,7 +55,7 @@ def view(**facts: object) -> SummaryView:
 
 def stage(number: int, state: str = "failed", **facts: object) -> StageLine:
     base: dict[str, object] = {"name": f"codex_{number}", "state": state, "agent": "codex", "role": "impl"}
-    return StageLine(**{**base, "exit_code": 1, "duration_s": 12.5, **facts})  # type: ignore[arg-type]
+    return StageLine(**{**base, "exit_code": 1, "worked_s": 12.5, **facts})  # type: ignore[arg-type]
 
 
 def section(text: str, heading: str) -> list[str]:
@@ -84,7 +84,7 @@ def test_stages_failure_and_budgets_have_their_sections() -> None:
     done = stage(1, "done", exit_code=0, outcome="success", output_lines=42)
     bad = stage(2, failure_class="scope_violation", signature="0f1e2d3c4b5a6978", attempts=2)
     text = render(
-        view(stages=(done, bad, stage(3, "pending", exit_code=None, duration_s=None)), failure=FAILURE)
+        view(stages=(done, bad, stage(3, "pending", exit_code=None, worked_s=0.0)), failure=FAILURE)
     )
     stages = section(text, "Stages")
     assert "### codex_1 (codex/impl) — done" in stages
@@ -197,7 +197,7 @@ stages_of = st.builds(
     role=words,
     attempts=st.integers(0, 99),
     exit_code=st.none() | st.integers(0, 255),
-    duration_s=st.none() | st.floats(0, 1e7),
+    worked_s=st.floats(0, 1e7),
     outcome=words,
     failure_class=words,
     signature=words,
@@ -395,7 +395,7 @@ def test_a_plain_run_is_understood_by_its_last_outcome(outcome: str, status: str
     text = render(seen)
     assert text.endswith("## Last output\n\n```\nhello\n```\n")
     assert f"- exit code: {code}" in text
-    assert "paid calls" not in text
+    assert "- paid calls" not in text
 
 
 def test_a_person_who_interrupts_is_asked_for_the_answer() -> None:

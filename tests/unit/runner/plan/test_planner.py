@@ -145,11 +145,11 @@ def test_a_wait_is_looked_at_every_minute_because_the_clock_can_be_set() -> None
 
 def test_a_task_whose_output_cannot_be_redacted_is_stopped_and_left_to_a_person() -> None:
     problem = "the pattern '(?<=x)y' cannot be applied"
-    assert next_step(Story(), redaction_problem=problem, **READY) == asking(problem)
+    assert next_step(Story(), problem=problem, **READY) == asking(problem)
     running = {"executions": {1: alive()}, "heartbeat_in_s": 4.0}
     stop = IntendStop(numbers=(1,), intent="interrupt", reason=problem)
-    assert next_step(Story().attempt(1), redaction_problem=problem, **running) == stop
-    assert next_step(Story().move("interrupted"), redaction_problem=problem) == Report()
+    assert next_step(Story().attempt(1), problem=problem, **running) == stop
+    assert next_step(Story().move("interrupted"), problem=problem) == Report()
 
 
 # ── runners that die ──

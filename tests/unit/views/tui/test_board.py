@@ -29,13 +29,22 @@ def board(*rows: dict[str, Any]) -> Board:
 
 
 def shown(of: Board) -> list[str]:
-    return [f"# {line.group} {line.count}" if isinstance(line, Heading) else line for line in of.lines]
+    return [f"# {line.text}" if isinstance(line, Heading) else line for line in of.lines]
 
 
 def test_what_needs_a_person_comes_first_and_what_has_ended_last() -> None:
     tasks = board(row("a", "completed"), row("b", "queued"), row("c", "interrupted"), row("d"))
 
-    assert shown(tasks) == ["# needs you 1", "c", "# working 1", "d", "# queued 1", "b", "# ended 1", "a"]
+    assert shown(tasks) == [
+        "# needs you (1)",
+        "c",
+        "# working (1)",
+        "d",
+        "# queued (1)",
+        "b",
+        "# ended (1)",
+        "a",
+    ]
 
 
 def test_a_task_that_keeps_its_place_does_not_change_the_lines() -> None:
@@ -44,7 +53,7 @@ def test_a_task_that_keeps_its_place_does_not_change_the_lines() -> None:
     assert tasks.put("a", row("a", usage={"cost_usd": 1.0})) is False
     assert tasks.get("a") == row("a", usage={"cost_usd": 1.0})
     assert tasks.put("a", row("a", "completed")) is True
-    assert shown(tasks) == ["# working 1", "b", "# ended 1", "a"]
+    assert shown(tasks) == ["# working (1)", "b", "# ended (1)", "a"]
 
 
 def test_a_task_that_is_removed_disappears_and_one_that_was_never_there_changes_nothing() -> None:
@@ -74,9 +83,9 @@ def test_a_filter_needs_every_word_in_any_case_and_order() -> None:
     tasks = board(row("fix-login", labels={"batch": "night"}), row("fix-logout"), row("docs", agent="codex"))
 
     tasks.narrow("NIGHT fix")
-    assert shown(tasks) == ["# working 1", "fix-login"]
+    assert shown(tasks) == ["# working (1)", "fix-login"]
     tasks.narrow("codex")
-    assert shown(tasks) == ["# working 1", "docs"]
+    assert shown(tasks) == ["# working (1)", "docs"]
     tasks.narrow("")
     assert len(tasks.lines) == 4
 
@@ -86,7 +95,7 @@ def test_a_task_that_no_longer_matches_the_filter_is_hidden() -> None:
     tasks.narrow("impl")
 
     assert tasks.put("a", row("a", stage="review")) is True
-    assert shown(tasks) == ["# working 1", "b"]
+    assert shown(tasks) == ["# working (1)", "b"]
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 140, 200])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 
 from holdfast import paths
 from holdfast.model import concerns
@@ -11,12 +12,14 @@ from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views import delivery
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import out, prompt, terminal
 from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.store.layout import Packet
 
 COMMAND = Command(
     name="apply",
@@ -24,7 +27,8 @@ COMMAND = Command(
     description="Commits what is uncommitted in the worktree and merges its HEAD into your current branch, "
     "including commits in submodules. For a packet, only changes inside its scope are merged; the others "
     "are listed. On a conflict, or if your own files are in the way, nothing is changed. Hooks are not run. "
-    "The work of a task that failed, or that reviewers object to, is merged with a warning.",
+    "Work that a gate refused, such as its acceptance, is merged only with --force, or after a question on "
+    "a terminal; that of a task that failed otherwise, or that reviewers object to, with a warning.",
     examples=("holdfast apply 20260131-fix", "holdfast apply 20260131-fix --patch"),
     arguments=(TASK,),
     options=(
@@ -34,6 +38,7 @@ COMMAND = Command(
             kind="flag",
             help="Change the files, but commit nothing.",
         ),
+        Option(flags=("--force",), dest="force", kind="flag", help="Merge work that a gate refused."),
         JSON,
     ),
 )
@@ -44,7 +49,12 @@ def run(values: dict[str, Any]) -> int:
     from holdfast.workspace.snapshots.changes import few
 
     packet = load.find(Home(paths.home()), values["task"])
-    applied = delivery.apply(packet, as_patch=values["patch"], warn=lambda text: out.talk(f"warning: {text}"))
+    applied = delivery.apply(
+        packet,
+        as_patch=values["patch"],
+        force=values["force"] or _is_confirmed(packet),
+        warn=lambda text: out.talk(f"warning: {text}"),
+    )
     if values["json"]:
         out.data({"schema": "holdfast.apply/1", "task_id": packet.task_id, **applied.to_json()})
         return 0
@@ -68,8 +78,9 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"warning: changed after the last gate passed, and not checked: {few(applied.unjudged)}")
     manifest = load.derived(packet)
     if manifest["status"] != Status.COMPLETED:
-        reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
-        out.talk(f"warning: {packet.task_id} is {manifest['status']}{reason}")
+        out.talk(
+            f"warning: {packet.task_id} did not complete: {manifest['status_reason'] or manifest['status']}"
+        )
     if objections := manifest.get("concerns"):
         out.talk(f"warning: there are objections: {concerns.all_as_text(objections)}")
     if applied.how == "merge" and not applied.left_out:
@@ -79,3 +90,13 @@ def run(values: dict[str, Any]) -> int:
         else:
             out.step(f"holdfast rm {packet.task_id}", "remove the task, its worktree and its branch")
     return 0
+
+
+def _is_confirmed(packet: Packet) -> bool:
+    """Whether a person on the terminal merges work that was refused."""
+    if not (sys.stdin.isatty() and terminal.is_terminal(sys.stderr)):
+        return False
+    if not (refused := delivery.refusal(load.derived(packet))):
+        return False
+    out.talk(refused)
+    return prompt.is_confirmed("Merge it anyway?")

@@ -77,7 +77,8 @@ def open_window(packet: Packet) -> None:
     """Open the task's window, detached. Raises TmuxError."""
     # env: the tmux server passes on its own environment, which may come from an older command.
     view = own_python.command("holdfast", "attach", "--no-tmux", "--stay", packet.task_id)
-    where = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
+    names = ("HOME", "XDG_CONFIG_HOME", "PATH")
+    where = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     tmux.Server(packet.home).open(
         packet.task_id,
         [program_search.find("env") or "/usr/bin/env", f"HOLDFAST_HOME={packet.home.path}", *where, *view],

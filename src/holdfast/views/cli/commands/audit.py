@@ -61,7 +61,8 @@ def run(values: dict[str, Any]) -> int:
         operation=values["operation"],
     )
     if values["people"]:
-        rows = (row for row in rows if row.get("by") not in _OURS)
+        # An answer is in the entry of the runner that went on with it.
+        rows = (row for row in rows if row.get("by") not in _OURS or row.get("answer"))
     if values["json"]:
         for row in rows:
             out.data(row)

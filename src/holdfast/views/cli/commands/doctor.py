@@ -68,6 +68,7 @@ def _check_all(home: Home) -> list[Finding]:
         ("agents", agents.summary),
         *((name, lambda name=name: agents.one(name)) for name in agents.installed()),
         ("home", lambda: home_checks.directory(home)),
+        ("records", lambda: home_checks.records(home)),
         ("disk", lambda: home_checks.disk(home)),
         ("filesystem", lambda: home_checks.filesystem(home)),
         ("config", supervision.config),

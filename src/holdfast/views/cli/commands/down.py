@@ -88,8 +88,8 @@ def _running(home: Home) -> list[str]:
 
 
 def _print_stopped(home: Home, running: list[str]) -> None:
-    count = len(running)
-    tasks = f"; {amounts.plural(count, 'task')} not ended" if running else ""
+    verb = "keeps" if len(running) == 1 else "keep"
+    tasks = f"; {amounts.plural(len(running), 'task')} {verb} running" if running else ""
     out.talk(
         f"the keeper of {home.path} is stopped{tasks}. 'holdfast up', or the next 'run', starts it again"
     )

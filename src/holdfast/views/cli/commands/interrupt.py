@@ -20,11 +20,17 @@ COMMAND = Command(
     summary="Interrupt tasks until they are resumed.",
     description="Stops the agent, keeps its work, and waits until it has stopped. 'holdfast resume' "
     "continues, in the same session if the agent supports it.",
-    examples=("holdfast interrupt 20260131-fix -m 'which database?'", "holdfast interrupt --all --no-wait"),
+    examples=(
+        "holdfast interrupt 20260131-fix -m 'wait for the new schema'",
+        "holdfast interrupt --all --no-wait",
+    ),
     arguments=(targets.TASKS.evolve(completes="working-task"),),
     options=(
         Option(
-            flags=("-m", "--message"), dest="message", metavar="TEXT", help="Question to answer on resume."
+            flags=("-m", "--message"),
+            dest="message",
+            metavar="TEXT",
+            help="Why; the agent is told when it continues.",
         ),
         targets.NO_WAIT,
         targets.everything("tasks that have started and not ended"),

@@ -94,11 +94,14 @@ def _watch(values: dict[str, Any]) -> None:
 def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
     state = values["state"]
     home = Home(paths.home())
+    everything = values["all"] or values["json"] or bool(values["label"])
+    hidden = set[str]()
     if values["archived"]:
         rows = task_list.archived(home, state=state)
-    else:
-        everything = values["all"] or values["json"] or bool(values["label"])
+    elif everything or state is not None:
         rows = task_list.tasks(home, everything=everything, state=state, is_brief=not everything)
+    else:
+        rows, hidden = task_list.recent(home, is_brief=True)
     if values["label"]:
         from holdfast.model import labels
         from holdfast.views import option_values
@@ -106,11 +109,6 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
         wanted = option_values.labels(values["label"])
         rows = [row for row in rows if labels.match(row, wanted)]
     rows = places.arrange(rows)
-    is_cut = (
-        not (values["all"] or values["archived"] or values["label"] or values["json"])
-        and state is None
-        and sum(row["status"] in ENDS for row in rows) >= task_list.RECENT
-    )
     if values["json"]:
         now = clock.now()
         out.data([_complete(row, now, is_archived=values["archived"]) for row in rows])
@@ -118,7 +116,8 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
         for row in rows:
             print(row["task_id"])
     elif rows:
-        more = _print(home, rows, is_archive=values["archived"], is_cut=not values["all"] and state is None)
+        is_cut = not values["all"] and state is None
+        more = _print(home, rows, len(hidden), is_archive=values["archived"], is_cut=is_cut)
         if more:
             out.talk(f"{more} more {'needs' if more == 1 else 'need'} you: 'holdfast report' lists them")
         _print_lost_runners(home, [row for row in rows if row["runner_gone"]])
@@ -130,8 +129,10 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
         out.talk(f"no {state} tasks")
     else:
         out.talk(_no_tasks(home, is_archive=values["archived"]))
-    if is_cut:
-        out.talk("tasks that ended earlier are not shown; --all shows everything")
+    if hidden:
+        verb = "is" if len(hidden) == 1 else "are"
+        earlier = amounts.plural(len(hidden), "task")
+        out.talk(f"{earlier} that ended earlier {verb} not shown; --all shows everything")
     return rows
 
 
@@ -172,8 +173,11 @@ _WATCH_S, _IDLE_S, _LEAST_PAUSE_S = 1.0, 30.0, 0.1
 _DROPPED_FOR_LAST, _DROPPED_FIRST = (3, 7, 5, 2), (6, 4)
 
 
-def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool, is_cut: bool) -> int:
-    """Print the table. Returns how many ended tasks that need you it leaves out: those after the newest."""
+def _print(home: Home, rows: list[dict[str, Any]], hidden: int, *, is_archive: bool, is_cut: bool) -> int:
+    """Print the table. Returns how many ended tasks that need you it leaves out: those after the newest.
+
+    `hidden`: the number of ended tasks that are not in `rows`.
+    """
     now = clock.now()
     members: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -184,9 +188,11 @@ def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool, is_cut: 
     shown = failures[: task_list.RECENT] if is_cut else failures
     rows, headings = [], dict[int, str]()
     for group in describe.GROUPS:
+        listed = members.get(group, []) if group != "needs you" else [*open_ones, *shown]
         if group in members and len(members) > 1:
-            headings[len(rows)] = f"{group} ({len(members[group])})"
-        rows += members.get(group, []) if group != "needs you" else [*open_ones, *shown]
+            count = len(members[group]) + (hidden if group == "ended" else 0)
+            headings[len(rows)] = describe.heading(group, count, len(listed))
+        rows += listed
     folder = files.open_folder(home.archive if is_archive else home.tasks)
     cells = [_cells(folder, row, now) for row in rows]
     os.close(folder)

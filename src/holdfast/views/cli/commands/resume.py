@@ -9,10 +9,11 @@ import stat
 import sys
 import termios
 
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, NotPossible, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, load
 from holdfast.store import admitted
+from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 from holdfast.views import requests
 from holdfast.views.cli import request, targets
@@ -132,6 +133,11 @@ def _is_adopted(packet: Packet) -> bool:
         return False  # the request tells why
     if admitted.is_admitted(packet):
         return False
+    if locks.is_held(packet.runner_lock):
+        raise NotPossible(
+            f"cannot adopt {packet.task_id}: a runner with another XDG_CONFIG_HOME writes its journal",
+            hint="wait until the task has ended or is interrupted, or use the same XDG_CONFIG_HOME",
+        )
     asker.require_person("adopt a task", home=packet.home)
     requests.adopt(packet)
     if status in (Status.INTERRUPTED, Status.WAITING) or status in ENDS:

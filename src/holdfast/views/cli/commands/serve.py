@@ -70,7 +70,13 @@ def run(values: dict[str, Any]) -> int:
     is_read_only = values["read_only"] or not (is_local or values["allow_actions"])
     if is_read_only:
         out.talk("read-only: pages can look, and change nothing")
-    server.serve(home, listening, is_read_only=is_read_only, tell=lambda address: _tell(address, task_id))
+    server.serve(
+        home,
+        listening,
+        has_own_name=values["address"] is None,
+        is_read_only=is_read_only,
+        tell=lambda address: _tell(address, task_id),
+    )
     return 0
 
 

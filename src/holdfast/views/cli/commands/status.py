@@ -52,8 +52,9 @@ def run(values: dict[str, Any]) -> int:
     _print("home", home.path)
     _print("keeper", keeper_state)
     states: dict[str, int] = facts["queue"]["states"] if facts["queue"] is not None else {}
-    _print("tasks", amounts.by_state(queue_reason.with_held(facts["counts"], states)) or "none")
-    _print("slots", f"{facts['slots']['used']} of {facts['slots']['count']} used by the queue")
+    counts = queue_reason.with_held(facts["counts"], states)
+    _print("tasks", amounts.by_state(counts) or "none")
+    _print("slots", _slots_line(home, facts, queued=counts.get("queued", 0)))
     for row in facts["running"][:_RUNNING]:
         _print("waiting" if row["status"] == Status.WAITING else "running", _running_line(row))
     if len(facts["running"]) > _RUNNING:
@@ -73,19 +74,32 @@ def _print(name: str, text: str) -> None:
     out.fact(name, text, at=9)
 
 
+def _slots_line(home: Home, facts: dict[str, Any], *, queued: int) -> str:
+    """Slots are those of a keeper, by its options: without one there are none."""
+    if facts["keeper"] or home_status.is_starting(home):
+        return f"{facts['slots']['used']} of {facts['slots']['count']} used by the queue"
+    if not queued:
+        return "none without a keeper; 'holdfast up' starts one"
+    if queued == 1:
+        return "none without a keeper: the queued task starts after 'holdfast up'"
+    order = "in the order of 'holdfast queue ls'"
+    return f"none without a keeper: {queued} queued tasks start after 'holdfast up', {order}"
+
+
 def _running_line(row: dict[str, Any]) -> str:
     state = "stopping" if row["is_stopping"] else row["status"]
     return f"{row['task_id']}  {state}, {row['agent']}, {clock.duration_text(row['elapsed_s'])}"
 
 
 def _queue_line(queue: dict[str, Any]) -> str:
-    started = amounts.plural(queue["loop"].get("since_up", 0), "task")
+    # A task that was resumed or retried was started again.
+    starts = amounts.plural(queue["loop"].get("since_up", 0), "start")
     failures = queue["loop"].get("failures", 0)
     failed = f"; {failures} failed in a row" if failures else ""
     # `claimed` is the word of programs that work on the queue.
     states = {"in progress" if name == "claimed" else name: count for name, count in queue["states"].items()}
     counts = amounts.by_state(states) or "empty"
-    return f"{counts} ({started} started since 'up'){failed}{_paused(queue['paused'])}"
+    return f"{counts} ({starts} since 'up'){failed}{_paused(queue['paused'])}"
 
 
 def _paused(pools: list[str]) -> str:

@@ -16,7 +16,7 @@ from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.queue import item_trust
-from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.cli.show import out, prompt, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ def _visible(text: str) -> str:
 def _is_confirmed() -> bool:
     if not sys.stdin.isatty():
         raise UsageError("stdin is not a terminal, so holdfast cannot ask", hint="read it, then use --yes")
-    print("Trust this? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return prompt.is_confirmed("Trust this?")
 
 
 def _result(project: str, parts: list[Part], values: dict[str, Any], *, said: str) -> int:

@@ -75,7 +75,7 @@ def fit(text: str, *, beside: int = 0) -> str:
 
 def elapsed(manifest: dict[str, Any]) -> str:
     """`1m02s`, in whole seconds."""
-    return clock.duration_text(int(describe.elapsed_s(manifest, clock.now()))).replace(".0s", "s")
+    return clock.whole_seconds(describe.elapsed_s(manifest, clock.now()))
 
 
 class ProgressLine(View):
@@ -127,7 +127,7 @@ class ProgressMessages(View):
 
     def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
         """Print what is new. At the end that is the last stages; the report has the state."""
-        for line in self._news.update(manifest, clock.mono()):
+        for line in self._news.update(manifest):
             out.talk(f"{packet.task_id}: {line}")
         if is_last:
             return

@@ -50,8 +50,6 @@ def _print_end(packet: Packet, manifest: dict[str, Any]) -> None:
     out.talk(", ".join(parts) + reason)
     for concern in manifest.get("concerns") or ():
         out.talk(f"{concern['stage']}: {concern['text']}")
-    if manifest.get("over_budget"):
-        out.talk(f"over budget: {manifest['over_budget']}")
     if describe.has_passed_before(manifest):
         out.talk(f"warning: {describe.PASSED_BEFORE}, so it proves nothing")
     for line in leftovers.as_lines(packet):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import CorruptFile, HoldfastError, NotPossible, UsageError
-from holdfast.queue import claim_owner
+from holdfast.model.status import ENDS
+from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
 from holdfast.views.cli.queue import failures, listing, schedules
@@ -46,14 +47,17 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """Let a held or poison item run."""
+    """Let a held or poison item run, also if tasks that it waits for have ended otherwise."""
     item = find(home, queue, values["target"])
+    for on_id in item.after if item.state == "held" else ():
+        if sync.status_of(home, on_id) in (None, *ENDS):
+            sync.note_met(home.packet(item.task_id), on_id)
     if not queue.retry(item.task_id):
         raise NotPossible(
             f"{item.task_id} is {item.state}, not held or poison",
             hint="'holdfast queue ls' shows what each task waits for",
         )
-    record(home, "retried", item, reason=item.reason)
+    record(home, "retried", item, reason=f"it was {item.state}: {item.reason}")
     enqueue.wake_keeper(home, talk=out.talk)
     return print_item(queue.items(item.task_id)[0], values)
 

@@ -7,12 +7,15 @@ from shlex import quote
 
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.queue import item_needs
+from holdfast.store.digest import sha256
 from holdfast.store.trust import TrustCheck, is_in_repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.config.needs import Part
     from holdfast.queue.work_item import WorkItem
+    from holdfast.store.layout import Packet
+    from holdfast.views.create.new_task import NewTask
 
 _FILES = (".json", ".jsonl")
 
@@ -27,10 +30,12 @@ def judge_of(source: str, project: str, *, by_flag: bool) -> TrustCheck | None:
     return TrustCheck(os.path.abspath(source), by_flag=by_flag)
 
 
-def check(work: WorkItem, judge: TrustCheck | None) -> dict[str, object]:
+def check(work: WorkItem, judge: TrustCheck | None, contents: dict[str, bytes | None]) -> dict[str, object]:
     """What was granted, for the task's spec. An item without its command would be another one, so an item
-    that is not trusted is refused. Raises UsageError."""
-    part = item_needs.part_of(work)
+    that is not trusted is refused. Raises UsageError.
+
+    `contents` gets the files that it names: real path → the content that is trusted."""
+    part = item_needs.part_of(work, contents)
     if judge is None or not part.needs:
         return {}
     if not judge(part):
@@ -42,8 +47,29 @@ def check(work: WorkItem, judge: TrustCheck | None) -> dict[str, object]:
             f"it is inside a project and {why}: {names}; {command} shows and allows it",
             hint="for scripts: --trust-project",
         )
+    unread = [path for path, data in contents.items() if data is None]
+    if unread:
+        hint = "check its mode and its size, at most 1 MiB"
+        raise UsageError(f"cannot read {unread[0]}, which the item names", hint=hint)
     record = judge.record()
     return {"items": {**record, "parts": {part.name: judge.granted[part.name]}}}
+
+
+def frozen(task: NewTask, target: Packet, contents: dict[str, bytes | None]) -> NewTask:
+    """The task with copies of the trusted files: an agent could change them before the start."""
+    files = dict(task.files)
+
+    def copied(value: object) -> object:
+        if not isinstance(value, str) or (data := contents.get(value)) is None:
+            return value
+        name = f"{sha256(data)[:16]}-{os.path.basename(value)}"
+        files[os.path.join(os.path.basename(target.inputs), "frozen", name)] = data
+        return os.path.join(target.inputs, "frozen", name)
+
+    spec = task.spec
+    options = {key: copied(value) for key, value in spec.options.items()}
+    spec = spec.evolve(options=options, bootstrap=copied(spec.bootstrap))
+    return task.evolve(spec=spec, files=files)
 
 
 def parts_of(path: str) -> list[Part]:

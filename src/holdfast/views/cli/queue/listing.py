@@ -92,21 +92,28 @@ def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def next_ready(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
-    """Print the item that is next."""
-    paused, now = queue.paused(), clock.now()
-    for item in queue.items():
-        if is_ready(item, now=now, paused=paused):
-            return print_item(item, values)
+    """Print the item that is next, and what holds up the whole queue."""
+    items, paused = queue.items(), queue.paused()
+    for item in _ready(home, items, paused):
+        for line in queue_reason.obstacles(home, items, paused) if not values["json"] else ():
+            out.talk(fit_text.printable(line))
+        return print_item(item, values)
     raise nothing_ready()
+
+
+def _ready(home: Home, items: list[Item], paused: list[str]) -> list[Item]:
+    """The items that can start now, in the order of `ls`, without those that it shows as held."""
+    holds, now = queue_reason.read_holds(home), clock.now()
+    return [item for item in in_order(items) if is_ready(item, now=now, paused=paused) and not holds.of(item)]
 
 
 def check(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
     """Print how many items are ready; with --json, also the counts by state."""
-    items, paused, now = queue.items(), queue.paused(), clock.now()
+    items, paused = queue.items(), queue.paused()
     counts = {
         state: sum(item.state == state for item in items) for state in ("queued", "claimed", "held", "poison")
     }
-    ready = sum(is_ready(item, now=now, paused=paused) for item in items)
+    ready = len(_ready(home, items, paused))
     if values["json"]:
         out.data({"schema": "holdfast.queue-check/1", "ready": ready, **counts, "paused": paused})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast import paths
 from holdfast.model.record import Record
 from holdfast.model.spec import QueueSpec, short_name
 from holdfast.store.layout import Home, Packet
@@ -40,11 +41,13 @@ def check(
 ) -> QueuedWork:
     """Read and check a work item; `judge` decides what it may ask for. Raises UsageError."""
     # First: nothing that it names is read before, such as the files of options.
-    granted = item_trust.check(work, judge)
+    contents: dict[str, bytes | None] = {}
+    granted = item_trust.check(work, judge, contents)
     values = {**_values(work, agent=agent, project=project), "sandbox": sandbox}
     task = from_options.read({**values, "trust_project": trust_project}, verb="queue add", talk=out.talk)
     if granted:
         task = task.evolve(spec=task.spec.evolve(trust={**task.spec.trust, **granted}))
+        task = item_trust.frozen(task, Home(paths.home()).packet(task.spec.task_id), contents)
     queue = QueueSpec(
         priority=work.priority,
         pool=pool or work.pool,

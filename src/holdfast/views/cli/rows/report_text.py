@@ -154,6 +154,7 @@ def _queue_line(row: dict[str, Any]) -> str:
 def _ended_line(row: dict[str, Any], *, is_told: bool) -> str:
     """`is_told`: it needs you, so why, and what to do, is said there."""
     known = amounts.dollars(row["cost_usd"], is_partial=bool(row.get("unpriced_calls")))
+    known += amounts.in_runs(row) if known else ""
     took = clock.duration_text(row["took_s"])
     if (row.get("waited_s") or 0.0) >= 1.0:
         took += f" (waited {clock.duration_text(row['waited_s'])})"

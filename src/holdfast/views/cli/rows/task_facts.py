@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import CorruptFile
-from holdfast.model import acceptance, amendment, concerns, next_action
+from holdfast.model import amendment, concerns, next_action
 from holdfast.model.outcome import DENIED
 from holdfast.model.status import Status
 from holdfast.packet import load
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Number of attempts and of output lines shown.
 _ATTEMPTS, _LINES = 10, 5
+#: Outcomes of attempts whose names do not say what they are.
+_OUTCOMES = {DENIED: "success, tools denied", "auth": "login refused", "no_auth": "not logged in"}
 _RESTORE = "'holdfast archive --restore {}' brings it back"
 
 
@@ -56,7 +58,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *named_rows("amended", [amendment.as_text(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),
         *_times(task, now),
-        ("usage", _usage(manifest)),
+        ("usage", _usage(manifest) if task.items_usage is None else _of_items(task.items_usage)),
         *_budget(task),
     ]
     if is_ended:
@@ -96,7 +98,7 @@ def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     if stopping := manifest.get("stopping"):
         reason = stopping["reason"]
     state = describe.state(manifest)
-    return [("state", f"{state}: {reason}" if reason else state)]
+    return [("state", f"{state}: {describe.interrupt_words(reason)}" if reason else state)]
 
 
 def _queue(task: Detail) -> list[tuple[str, str]]:
@@ -125,13 +127,17 @@ def _waiting(task: Detail, now: float) -> list[tuple[str, str]]:
 
 
 def _answers(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """Questions that a person answered."""
+    """Interrupts that are over: what a person answered, or that the task was just resumed."""
     answers: list[dict[str, str]] = manifest.get("answers") or []
-    lines: list[str] = []
+    answered: list[str] = []
+    resumed: list[str] = []
     for each in answers:
         how = f"{each['how']}, {amounts.second(each['at'])}"
-        lines += [each["question"], f"  {each['answer']} ({how})" if each["answer"] else f"  {how}"]
-    return named_rows("answered", lines)
+        if each["answer"]:
+            answered += [each["question"], f"  {each['answer']} ({how})"]
+        else:
+            resumed += [each["question"], f"  {how}"]
+    return [*named_rows("answered", answered), *named_rows("resumed", resumed)]
 
 
 def _work(manifest: dict[str, Any], worktree: Worktree | None) -> list[tuple[str, str]]:
@@ -174,13 +180,18 @@ def _stages(task: Detail, now: float) -> list[tuple[str, str]]:
     """The stages with what each of them took. One stage took what the task took."""
     stages: list[dict[str, Any]] = task.manifest.get("stages") or []
     used: dict[str, StageUsage] = task.usage_by_stage if len(stages) > 1 else {}
-    cells = [(stage["name"], stage["state"], *_took(used.get(stage["name"]), now)) for stage in stages]
+    cells = [(stage["name"], _stage_state(stage), *_took(used.get(stage["name"]), now)) for stage in stages]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows: list[str] = []
     for stage, row in zip(stages, cells, strict=True):
         columns = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
         rows.append(f"{columns.rstrip()}{_concluded(stage)}")
     return named_rows("stages", rows)
+
+
+def _stage_state(stage: dict[str, Any]) -> str:
+    """A stage that somebody stopped has not failed."""
+    return "stopped" if stage["state"] == "failed" and stage.get("outcome") == "stopped" else stage["state"]
 
 
 def _took(usage: StageUsage | None, now: float) -> tuple[str, ...]:
@@ -205,22 +216,25 @@ def _concluded(stage: dict[str, Any]) -> str:
 
 
 def _acceptance(task: Detail) -> list[tuple[str, str]]:
-    """What the acceptance commands concluded, in the last stage whose gate ran them, and where to read it."""
+    """What the acceptance commands concluded, in the last gate that ran them, and where to read it."""
     manifest = task.manifest
     if not manifest.get("accept"):
         return []
-    stages: list[dict[str, Any]] = manifest["stages"]
-    if len(stages) > 1:
-        names = acceptance.accepting(task.task.spec.stages) if task.task is not None else ()
-        stages = [stage for stage in stages if stage["name"] in names and stage.get("gate")]
     count = amounts.plural(manifest["accept"], "command")
-    if not stages or not stages[-1].get("gate"):
+    if task.task is None:
+        return [("accept", count)]  # its journal is gone
+    if (judged := task.task.accepted) is None:
         return [("accept", f"{count}, not run yet")]
-    stage = stages[-1]
-    repaired = f" {after}" if (after := describe.repairs(manifest)) else ""
-    before = ", but also before the work" if stage.get("passed_before") else ""
-    file = f"outputs/{stage['name']}.artifact.md"
-    return [("accept", f"{count}, {stage['gate']}{repaired}{before} ({file})")]
+    concluded = "passed" if judged.passed else "failed"
+    if task.task.stage_state(judged.stage).gate_result is not judged:
+        # An agent works, or has worked, on it since.
+        concluded += (
+            f" in {judged.stage}, not run since" if len(manifest["stages"]) > 1 else ", not run since"
+        )
+    elif after := describe.repairs(manifest):
+        concluded += f" {after}"
+    before = ", but also before the work" if judged.passed_before else ""
+    return [("accept", f"{count}, {concluded}{before} (outputs/{judged.stage}.artifact.md)")]
 
 
 def _repairs(manifest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -245,16 +259,13 @@ def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    retries, in_a_row, run = describe.retries(manifest), manifest["retry_count"], manifest.get("run", 1)
+    retries, runs = describe.retries(manifest), amounts.in_runs(manifest)
     found = load.numbered_attempts(packet)
     chores = sum(number is None for _, number in found)
     plus = f" plus {amounts.plural(chores, 'holdfast step')}" if chores else ""
-    runs = f" in {run} runs" if run > 1 else ""
     tries = amounts.plural(retries, "retry") if retries else "no retries"
-    if retries and run > 1:
-        tries += " in the last one"
-    if 0 < in_a_row < retries:
-        tries += f", {in_a_row} without progress"
+    if runs:
+        tries = tries.replace("retr", "automatic retr") + " in the last one"
     rows = [("attempts", f"{manifest['attempt']}{plus}{runs}, {tries}")]
     if len(found) > _ATTEMPTS:
         rows.append(("", f"… {len(found) - _ATTEMPTS} earlier"))
@@ -278,11 +289,11 @@ def _attempt_state(packet: Packet, name: str) -> str:
         if not isinstance(ended.get("outcome"), str) or not isinstance(lived_s, (int, float)):
             return f"{directory.record} is damaged"
         detail = f": {ended['detail']}" if ended.get("detail") else ""
-        outcome = "success, tools denied" if ended["outcome"] == DENIED else ended["outcome"]
+        outcome = _OUTCOMES.get(ended["outcome"]) or ended["outcome"].replace("_", " ")
         return f"{outcome} after {clock.duration_text(lived_s)}{detail}"
     if not os.path.exists(directory.identity):
         return "not started"
-    return "ended" if os.path.exists(directory.exit) else "open"
+    return "ended" if os.path.exists(directory.exit) else "running"
 
 
 def _times(task: Detail, now: float) -> list[tuple[str, str]]:
@@ -339,6 +350,11 @@ def _budget(task: Detail) -> list[tuple[str, str]]:
     return named_rows("budget", lines)
 
 
+def _of_items(used: dict[str, Any]) -> str:
+    """The conductor of a fan-out uses nothing itself."""
+    return f"{amounts.usage(used, paid_calls=used['paid_calls'])} (all items together)"
+
+
 def _usage(manifest: dict[str, Any]) -> str:
     heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
     parts = [
@@ -346,4 +362,4 @@ def _usage(manifest: dict[str, Any]) -> str:
         amounts.plural(heartbeat.get("message_count") or 0, "message"),
         amounts.plural(heartbeat.get("tool_calls") or 0, "tool call"),
     ]
-    return ", ".join(parts)
+    return ", ".join(parts) + amounts.in_runs(manifest)

@@ -1,8 +1,9 @@
-"""Ask for a line on the terminal."""
+"""Ask on the terminal."""
 
 from __future__ import annotations
 
 import signal
+import sys
 
 from holdfast.views.cli.show import out
 
@@ -18,3 +19,9 @@ def line(text: str) -> tuple[str | None, bool]:
         return None, True
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def is_confirmed(question: str) -> bool:
+    """Whether a person answers yes."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -13,16 +13,14 @@ export const setServerTime = (iso) => { skew_ms = Date.parse(iso) - Date.now() |
 export const serverNow = () => Date.now() + skew_ms;
 setInterval(() => { if (!document.hidden) now.value = serverNow(); }, 1000);
 
+/** A duration as in all other views (duration_text in clock.py). */
 export function duration(seconds) {
   if (seconds == null || !isFinite(seconds)) return "–";
-  const s = Math.max(0, seconds);
-  if (s < 10) return `${s.toFixed(1)} s`;
-  if (s < 60) return `${Math.round(s)} s`;
-  const m = Math.floor(s / 60);
-  if (m < 60) return `${m} m ${String(Math.floor(s % 60)).padStart(2, "0")} s`;
-  const hours = Math.floor(m / 60);
-  if (hours < 48) return `${hours} h ${String(m % 60).padStart(2, "0")} m`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  const s = Math.max(0, seconds), two = (n) => String(n).padStart(2, "0");
+  if (s < 59.95) return `${s.toFixed(1)}s`;
+  const whole = Math.floor(s + 0.5), m = Math.floor(whole / 60), hours = Math.floor(m / 60);
+  if (m < 60) return `${m}m${two(whole % 60)}s`;
+  return hours < 48 ? `${hours}h${two(m % 60)}m` : `${Math.floor(hours / 24)}d${two(hours % 24)}h`;
 }
 
 export function count(n) {
