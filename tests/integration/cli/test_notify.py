@@ -78,7 +78,7 @@ def test_a_spent_budget_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> No
     held = loops.submit("--pool", "cheap", "--", "true")
     loops.up()
     eventually(told, what="the notice is delivered")
-    why = "the pool cheap starts nothing before midnight: $2.00 of $1.00 per day are spent"
+    why = "the pool cheap starts nothing before midnight: $2.00 of $1.00 spent today"
     assert told()[0]["text"].startswith(f"holdfast: {why}")
     other = [loops.submit(*costly), loops.submit(*costly)]
     loops.up()
