@@ -85,7 +85,7 @@ def test_a_spent_budget_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> No
     for task in other:
         task.wait_for("completed")
     eventually(lambda: len(told()) == 2, what="the other notice is delivered")
-    assert "no task is started before midnight: $6.00 of $5.00 per day" in told()[1]["reason"]
+    assert "no task is started before midnight: $6.00 of $5.00 spent today" in told()[1]["reason"]
     assert holdfast("down").returncode == 0
     loops.up()
     loops.settings(rule("budget_spent"))
