@@ -14,6 +14,8 @@ import sys
 import pytest
 
 import holdfast as holdfast_package
+from holdfast import paths
+from holdfast.errors import StorageError
 from holdfast.gates import room_commands
 from holdfast.model.spec import SandboxSpec
 from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
@@ -490,6 +492,14 @@ def test_no_planted_bwrap_if_the_real_one_was_removed(
 
 
 # ── the record of the start ──
+
+
+def test_a_record_of_the_start_that_cannot_be_admitted_is_a_storage_error(home: str, repo: Repo) -> None:
+    packet = packet_for(home, repo.path)
+    os.makedirs(packet.sandbox)
+    os.chmod(paths.trust_dir(), 0o777)
+    with pytest.raises(StorageError, match="cannot write"):
+        start_of(packet, repo.path, ())
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_a_budget_per_day_holds_the_queue(home: str) -> None:
     second = loops.submit("--", "sh", "-c", working())
     up()
     first.wait_for("completed")
-    why = "$2.00 of $1.50 per day are spent (budget_per_day in your settings)"
+    why = "$2.00 of $1.50 spent today (budget_per_day in your settings)"
     eventually(lambda: why in " ".join(holdfast("queue", "ls").stderr.split()), what="the queue says why")
     assert second.status() == "queued"
     assert "budget   $2.00 of $1.50 spent today" in holdfast("status").stdout
@@ -223,7 +223,7 @@ def test_money_that_is_not_known_makes_what_is_spent_a_least(home: str) -> None:
     loops.submit("--", "sh", "-c", working())
     up()
     first.wait_for("completed")
-    why = "at least $2.00 of $1.50 per day are spent"
+    why = "at least $2.00 of $1.50 spent today"
     eventually(lambda: why in " ".join(holdfast("queue", "ls").stderr.split()), what="the queue says why")
     assert "budget   at least $2.00 of $1.50 spent today" in holdfast("status").stdout
 

@@ -1,10 +1,9 @@
 """The check `acceptance`: run the commands that prove the work, in a clean room, each with a time limit.
 
 The commands of the user run as they were written; those that a brief adds are screened, and run in a sandbox.
-If all pass, they run
-once more on the tree of the task's start: commands that passed there as well prove nothing about the work,
-which is reported. A command that cannot start runs there too: if it could not start before the work either,
-it is no fault of the work.
+If all pass, they run once more on the tree of the task's start: commands that passed there as well prove
+nothing about the work, which is reported. A command that cannot start runs there too: if it could not start
+before the work either, it is no fault of the work.
 """
 
 from __future__ import annotations
@@ -43,7 +42,8 @@ def check(case: Case) -> Check:
     """Run all commands and record what each did."""
     commands, sandbox, left_out = commands_of(case), case.sandbox, ""
     if sandbox is None and any(command.is_proposed for command in commands):
-        # An agent chose them, or who can write into its report: they do not run with the user's rights.
+        # An agent, or another program that can write its report, chose them: they do not run with the user's
+        # rights.
         sandbox, left_out = SandboxSpec(), _without_sandbox(machine.find_problem())
     if left_out:
         sandbox = None

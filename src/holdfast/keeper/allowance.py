@@ -7,6 +7,7 @@ budget by its own cost, which `--budget-usd` limits.
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model import day_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,13 +46,7 @@ def over_budget(
     spent: Mapping[str, float], limit_usd: float | None, unknown: AbstractSet[str] = frozenset()
 ) -> str:
     """Why nothing is started today; empty if something may be. `unknown`: see `unknown_today`."""
-    used = spent.get(HOME, 0.0)
-    if limit_usd is None or used < limit_usd:
-        return ""
-    return (
-        f"no task is started before midnight: {_of(used, limit_usd, is_partial=HOME in unknown)} "
-        "(budget_per_day in your settings)"
-    )
+    return day_budget.refusal(spent.get(HOME, 0.0), limit_usd, is_partial=HOME in unknown)
 
 
 def closed_pools(
@@ -77,11 +72,7 @@ def spent_pools(
     """The pools whose budget of today is spent, each with the reason."""
     return {
         pool: f"the pool {pool} starts nothing before midnight: "
-        f"{_of(used, limit_usd, is_partial=pool in unknown)} (pool_budgets in your settings)"
+        f"{day_budget.as_text(used, limit_usd, is_partial=pool in unknown)} (pool_budgets in your settings)"
         for pool, limit_usd in budgets.items()
         if (used := spent.get(pool, 0.0)) >= limit_usd
     }
-
-
-def _of(used_usd: float, limit_usd: float, *, is_partial: bool) -> str:
-    return f"{'at least ' if is_partial else ''}${used_usd:.2f} of ${limit_usd:.2f} per day are spent"

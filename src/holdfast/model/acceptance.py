@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.model import roles
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,12 @@ def commands_of(spec: TaskSpec) -> tuple[str, ...]:
     if spec.pipeline is not None:
         return spec.pipeline.acceptance_commands
     return spec.quality.accept if spec.quality is not None else ()
+
+
+def needs_brief(spec: TaskSpec, stages: Sequence[StageSpec]) -> bool:
+    """Whether only a brief among these stages can name commands."""
+    has_brief = any(roles.get(stage.role).is_brief for stage in stages)
+    return spec.pipeline is not None and has_brief and not commands_of(spec)
 
 
 def accepting(stages: Sequence[StageSpec]) -> tuple[str, ...]:

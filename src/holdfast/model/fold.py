@@ -14,7 +14,7 @@ from holdfast.model.fold_agent import apply_agent_event
 from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT, unannounced_wait_s
 from holdfast.model.spec import TaskSpec
 from holdfast.model.stage_state import StageState
-from holdfast.model.state import Answer, Interrupted, State, question_before, state_after
+from holdfast.model.state import Answer, Interrupted, State, closed_question, state_after
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.model.task_parts import Spending, Takeover
@@ -93,7 +93,7 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
 
 def _answer(task: Task, interrupted: Interrupted, event: ev.TaskMoved, at: str) -> Answer:
     return Answer(
-        question=question_before(interrupted.question),
+        question=closed_question(interrupted.question),
         answer=event.answer or "",
         at=at,
         how=event.reason,

@@ -279,6 +279,7 @@ def for_manifest(
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     status, reason = manifest["status"], manifest.get("status_reason") or ""
     denied: list[dict[str, Any]] = manifest.get("denied") or []
+    stages: list[dict[str, Any]] = manifest.get("stages") or []
     cause = _cause(manifest, failure or {})
     return for_task(
         TaskFacts(
@@ -295,9 +296,9 @@ def for_manifest(
             is_past_deadline=bool(manifest.get("is_past_deadline")),
             active_s=manifest.get("active_s"),
             has_changes=bool(workspace),
-            changed_nothing=_changed_nothing(manifest),
+            changed_nothing=is_nothing_changed(stage.get("changed") for stage in stages),
             objection=concerns.all_as_text(manifest.get("concerns") or ()),
-            has_findings=any(stage.get("findings") for stage in manifest.get("stages") or ()),
+            has_findings=any(stage.get("findings") for stage in stages),
             applied=applied_words(manifest),
             workspace=workspace,
             denied=Denial.from_json(denied[0]) if denied else None,
@@ -315,10 +316,10 @@ def applied_words(manifest: dict[str, Any]) -> str:
     return f"merged into {applied.get('branch')}" if applied.get("how") == "merge" else "applied as a patch"
 
 
-def _changed_nothing(manifest: dict[str, Any]) -> bool:
-    """Whether the gates counted the changed files, and found none."""
-    counts = [stage.get("changed") for stage in manifest.get("stages") or ()]
-    return any(count is not None for count in counts) and not any(counts)
+def is_nothing_changed(counts: Iterable[int | None]) -> bool:
+    """Whether the gates of the stages counted the changed files (None: not counted), and found none."""
+    counted = [count for count in counts if count is not None]
+    return bool(counted) and not any(counted)
 
 
 def _cause(manifest: dict[str, Any], failure: dict[str, Any]) -> str:

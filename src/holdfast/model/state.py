@@ -51,9 +51,9 @@ class Answer(Record):
     asked_by: str = ""
 
 
-def question_before(question: str) -> str:
-    """The question of an interrupt that is over: who reads that a stage waits for approval, with the command
-    that gives it, takes it for an open one."""
+def closed_question(question: str) -> str:
+    """The question of an interrupt that is over. One that still says "waits for approval", with the command
+    to give it, would be taken for an open one."""
     stage, found, _ = question.rpartition(" waits for approval: 'holdfast approve ")
     return f"{stage} waited for approval" if found else question
 

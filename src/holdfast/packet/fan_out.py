@@ -141,7 +141,7 @@ def conclusion(packet: Packet) -> str:
     return f"{text}; left out: {'; '.join(left)}"[:_CONCLUSION_CHARS] if left else text
 
 
-def asking(packet: Packet) -> list[str]:
+def waiting_for_person(packet: Packet) -> list[str]:
     """The tasks of a fan-out that wait for a person, if nothing else of it can go on meanwhile."""
     record = _record(packet)
     planner = [record.planning] if record.planning is not None else []

@@ -8,7 +8,14 @@ import subprocess
 import sys
 
 from holdfast.errors import SandboxMissing
+from holdfast.model import acceptance
 from holdfast.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.model.spec import StageSpec, TaskSpec
 
 _APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 _CLONE = "/proc/sys/kernel/unprivileged_userns_clone"
@@ -63,9 +70,7 @@ def require(*, network: bool = True) -> str:
 def find_problem(*, network: bool = True) -> SandboxProblem | None:
     """Why a sandbox cannot be made here; None if it can. It makes one to find out."""
     if sys.platform != "linux":
-        return SandboxProblem(
-            message=f"there is no sandbox on {sys.platform}", fix="use Linux, or no --sandbox"
-        )
+        return SandboxProblem(message=f"there is no sandbox on {sys.platform}", fix="use Linux")
     bwrap = program()
     if bwrap is None:
         return SandboxProblem(
@@ -75,6 +80,21 @@ def find_problem(*, network: bool = True) -> SandboxProblem | None:
     if said is None:
         return None
     return SandboxProblem(message=f"bwrap cannot make a sandbox here: {said}", fix=_fix())
+
+
+def find_problem_of_brief(spec: TaskSpec, stages: Sequence[StageSpec]) -> SandboxProblem | None:
+    """Why the acceptance commands cannot run here that only a brief among these stages proposes. They run in
+    a sandbox, even if the task has none."""
+    if spec.sandbox is not None or not acceptance.needs_brief(spec, stages):
+        return None
+    problem = find_problem()
+    if problem is None:
+        return None
+    return SandboxProblem(
+        message="only the brief would name acceptance commands, which run in a sandbox because an agent "
+        f"wrote them, and {problem.message}",
+        fix=f"name commands in acceptance.commands, which run without a sandbox; or {problem.fix}",
+    )
 
 
 def _try(bwrap: str, *, network: bool) -> str | None:

@@ -24,7 +24,7 @@ _FOLDERS = ("admitted", "seals")
 _KEPT_OUT = frozenset(
     {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP}
 )
-#: In the place of a directory that others can write: it does not exist.
+#: Path suffix used when the directory is not safe to use.
 _UNSAFE = ".unsafe"
 
 
@@ -42,7 +42,7 @@ def find(home: str) -> tuple[str, int]:
             if not all(map(trust_dir.is_own_folder, (paths.trust_dir(), folder, place))):
                 return place + _UNSAFE, 0
             return place if os.access(place, os.W_OK | os.X_OK) else home, found.st_ino
-        # Either it was made in the home, because it can be nowhere else, or somebody has planted it.
+        # Either it was made in the home, because it can be nowhere else, or an agent created it.
         if found.st_uid == os.geteuid() and os.path.isdir(f"{home}/{_FOLDERS[0]}"):
             _make(place, home, found)
     except OSError as error:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 _LOOK_S, _CARE_S, _KEPT_S = 0.5, 0.5, 5.0
 #: How often the queue is checked for a change, and then for tasks that will never start.
 _STUCK_CHECK_S = 1.0
-#: Tasks of a fan-out that are named.
-_NAMED = 3
 
 
 class Settled(Record):
@@ -204,21 +202,22 @@ class SettleCheck:
         """For the task with this manifest."""
         if load.is_settled(packet, manifest):
             return True
-        if manifest.get("labels") and self._is_asking(packet, manifest):
+        if manifest.get("labels") and self._waits_for_person(packet, manifest):
             return True
         if manifest["status"] != Status.QUEUED:
             return False
         return packet.task_id in self.stuck_in_queue() and self._is_stuck(packet, manifest)
 
-    def _is_asking(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+    def _waits_for_person(self, packet: Packet, manifest: dict[str, Any]) -> bool:
         """Whether a fan-out waits for a person; says which of its tasks do."""
-        from holdfast.views.text import describe  # few tasks have labels
+        from holdfast.views.text import describe, next_steps  # few tasks have labels
 
         shown = dict(manifest)
-        describe.mark_asking(shown, packet)
+        describe.mark_waiting_for_person(shown, packet)
         if not shown.get("asking"):
             return False
-        commands = " and ".join(f"'holdfast show {task_id}'" for task_id in shown["asking"][:_NAMED])
+        named = shown["asking"][: next_steps.NAMED]
+        commands = " and ".join(f"'holdfast show {task_id}'" for task_id in named)
         self._say(f"{packet.task_id} {describe.waiting_for(shown)}; {commands} says what to do")
         return True
 

@@ -13,7 +13,6 @@ import os
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.store.digest import sha256
-from holdfast.store.index import Index
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import snapshot
@@ -80,6 +79,8 @@ def _applied(home: Home, old: Around, new: Around) -> str:
     moved = [name for name in {*old.refs, *new.refs} if old.refs.get(name) != new.refs.get(name)]
     if len(moved) != 1 or moved[0] not in new.refs:
         return ""
+    from holdfast.store.index import Index  # few gates see a moved branch
+
     index = Index(home)
     try:
         rows = index.ended(_RECENT)

@@ -7,10 +7,11 @@ import os
 
 import pytest
 
-from holdfast.errors import UsageError
+from holdfast.errors import SandboxMissing, UsageError
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.packet.create import create
+from holdfast.sandbox import machine
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import run
@@ -104,6 +105,15 @@ def test_the_command_line_beats_the_packet_where_it_may(home: str, project: str,
     assert asked.spec.workspace == "worktree"
     assert {stage.permissions for stage in asked.spec.stages if stage.writes} == {"full"}
     assert {stage.permissions for stage in asked.spec.stages if not stage.writes} == {"read"}
+
+
+def test_commands_that_only_the_brief_can_name_need_a_sandbox(
+    home: str, project: str, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_SYSTEM", "/nonexistent")
+    ask(written(tmp_path))
+    with pytest.raises(SandboxMissing, match=r"brief .* bubblewrap is not installed"):
+        ask(written(tmp_path, acceptance__commands=[]))
 
 
 def test_failover_is_checked_as_in_a_plain_run(home: str, project: str, tmp_path) -> None:

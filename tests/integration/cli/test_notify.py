@@ -78,14 +78,14 @@ def test_a_spent_budget_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> No
     held = loops.submit("--pool", "cheap", "--", "true")
     loops.up()
     eventually(told, what="the notice is delivered")
-    why = "the pool cheap starts nothing before midnight: $2.00 of $1.00 per day are spent"
+    why = "the pool cheap starts nothing before midnight: $2.00 of $1.00 spent today"
     assert told()[0]["text"].startswith(f"holdfast: {why}")
     other = [loops.submit(*costly), loops.submit(*costly)]
     loops.up()
     for task in other:
         task.wait_for("completed")
     eventually(lambda: len(told()) == 2, what="the other notice is delivered")
-    assert "no task is started before midnight: $6.00 of $5.00 per day" in told()[1]["reason"]
+    assert "no task is started before midnight: $6.00 of $5.00 spent today" in told()[1]["reason"]
     assert holdfast("down").returncode == 0
     loops.up()
     loops.settings(rule("budget_spent"))

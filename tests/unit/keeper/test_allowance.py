@@ -61,7 +61,7 @@ def test_sums_start_at_zero_at_local_midnight() -> None:
 def test_a_budget_says_why_nothing_starts() -> None:
     assert allowance.over_budget({"*": 4.99}, 5.0) == ""
     assert allowance.over_budget({"*": 99.0}, None) == ""
-    assert "$5.00 of $5.00 per day are spent" in allowance.over_budget({"*": 5.0}, 5.0)
+    assert "$5.00 of $5.00 spent today" in allowance.over_budget({"*": 5.0}, 5.0)
 
 
 def test_pools_are_closed_by_the_clock_or_by_their_budget() -> None:
@@ -69,4 +69,4 @@ def test_pools_are_closed_by_the_clock_or_by_their_budget() -> None:
     assert allowance.closed_pools(windows, budgets, {"cheap": 0.5}, now=at("23:00")) == {}
     closed = allowance.closed_pools(windows, budgets, {"cheap": 1.5}, now=at("12:00"))
     assert "starts at 22:00" in closed["nightly"]
-    assert "$1.50 of $1.00 per day are spent" in closed["cheap"]
+    assert "$1.50 of $1.00 spent today" in closed["cheap"]

@@ -176,8 +176,7 @@ def view_of(
 def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> TaskFacts:
     """The facts that decide on a task's next action."""
     attempt, interrupted = task.attempt, task.interrupted
-    gates = [state.gate for state in task.stage_states.values() if state.gate is not None]
-    counts = [gate.changed for gate in gates if gate.changed is not None]
+    states = task.stage_states.values()
     applied = {"applied": task.applied.shown()} if task.applied is not None else {}
     return TaskFacts(
         task_id=task.spec.task_id,
@@ -193,7 +192,10 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         is_past_deadline=task.is_past_deadline,
         active_s=task.active_s,
         has_changes=has_changes and task.applied is None,
-        changed_nothing=bool(counts) and not any(counts),
+        changed_nothing=next_action.is_nothing_changed(
+            state.gate.changed for state in states if state.gate is not None
+        ),
+        has_findings=any(state.gate_result.findings for state in states if state.gate_result is not None),
         applied=next_action.applied_words(applied),
         objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,

@@ -75,7 +75,8 @@ def copy(source: str, target: str) -> None:
         return
     data = files.read(source, follow=True)
     if not _is_same(target, data):
-        _remove(target) if os.path.isdir(target) else None
+        if os.path.isdir(target):
+            _remove(target)
         atomic.write(target, data, durable=False)
 
 

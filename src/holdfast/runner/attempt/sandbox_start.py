@@ -44,13 +44,17 @@ class Start(Record):
 def start_of(packet: Packet, directory: str, patterns: tuple[str, ...]) -> Start:
     """The record of a workspace, made if this is its first attempt. `patterns` are the forbidden paths.
 
-    A record that no runner wrote is made again: an agent without a sandbox can write in the packet.
+    A record that no runner wrote is made again: an agent without a sandbox can write in the packet. Raises
+    StorageError.
     """
     known = _known(packet)
     if directory in known:
         return Start.from_json(known[directory])
     start = _look(directory, patterns)
-    admitted.admit_request(packet, _RECORD, {directory: start.to_json()})
+    try:
+        admitted.admit_request(packet, _RECORD, {directory: start.to_json()})
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot write {packet.admission}")
     data = {"schema": _SCHEMA, "workspaces": {**known, directory: start.to_json()}}
     atomic.write_json(packet.sandbox_start, data, durable=True)
     return start

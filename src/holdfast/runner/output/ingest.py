@@ -171,7 +171,7 @@ class Ingest:
             self._stdout.left_out = 0
         self._write(batch)
         if final and not has_more:
-            self._show_words()
+            self._show_message()
         return has_more
 
     def _date_events(self, batch: LogBatch) -> None:
@@ -276,21 +276,21 @@ class Ingest:
         self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
     @property
-    def _has_words(self) -> bool:
-        """Whether a person said something before this attempt; events have it, and nobody reads those."""
+    def _has_message(self) -> bool:
+        """Whether a person sent a message before this attempt. The log shows it: few people read events."""
         execution = self.execution
         return isinstance(execution, Attempt) and bool(execution.retried or execution.answered)
 
-    def _show_words(self) -> None:
+    def _show_message(self) -> None:
         """The separators of an attempt that has printed nothing. A successor of a runner that was killed here
         finds them at the end of the log."""
-        if self._separators and self._has_words and not self._position.ends_with(self._separators):
+        if self._separators and self._has_message and not self._position.ends_with(self._separators):
             self._show([])
             failpoint("ingest.words_shown")
             self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
     def _show(self, lines: list[str]) -> int:
-        if self._position.shown_bytes or self._has_stages or self._has_words:
+        if self._position.shown_bytes or self._has_stages or self._has_message:
             lines = [*self._separators, *lines]
         self._separators = []
         return self._position.show(lines)

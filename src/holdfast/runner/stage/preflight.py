@@ -72,9 +72,13 @@ def _environment_problems(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
         lack = machine.find_problem(network=spec.sandbox.network)
         problems += [f"no sandbox: {lack.message} ({lack.fix})"] if lack is not None else []
     if spec.pipeline is not None:
-        from holdfast.pipeline.prompt import template  # only pipelines pay for the import
+        # Only pipelines pay for the imports.
+        from holdfast.pipeline.prompt import template
+        from holdfast.sandbox import machine
 
         left = [stage for stage in spec.stages if stage.name not in ledger.task.stages_done]
+        lack = machine.find_problem_of_brief(spec, left)
+        problems += [f"{lack.message} ({lack.fix})"] if lack is not None else []
         problems += template.needed(left, profile=spec.pipeline.profile, packet=ledger.packet)[1]
     return problems
 

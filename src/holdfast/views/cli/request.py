@@ -7,7 +7,7 @@ import os
 from holdfast import clock
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views import going
+from holdfast.views import restart_state
 from holdfast.views.cli.show import out
 from holdfast.views.text import home_down
 
@@ -33,9 +33,9 @@ def confirm(packet: Packet, sentence: str, *, as_json: bool) -> None:
 def confirm_going(packets: Sequence[Packet], how: str, values: dict[str, Any]) -> None:
     """The same for tasks that go on: one of the queue may have to wait for a slot, or for the home."""
     is_held_back, as_json = False, values["json"]
-    ends_mono = clock.mono() + (0.0 if values["no_wait"] else going.SLOT_WAIT_S)
+    ends_mono = clock.mono() + (0.0 if values["no_wait"] else restart_state.SLOT_WAIT_S)
     for packet in packets:
-        sentence = f"{packet.task_id} {going.state(packet, how, ends_mono=ends_mono)}"
+        sentence = f"{packet.task_id} {restart_state.as_text(packet, how, ends_mono=ends_mono)}"
         if home_down.holds_back(packet, load.read_manifest(packet)):
             is_held_back = True
         else:

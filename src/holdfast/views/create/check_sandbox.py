@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import UsageError
+from holdfast.errors import SandboxMissing, UsageError
 from holdfast.model.spec import SandboxSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.model.spec import TaskSpec
 
 
 def read(
@@ -41,6 +43,17 @@ def read(
 
     machine.require(network=not is_offline)
     return SandboxSpec(network=not is_offline, hosts=hosts)
+
+
+def check_brief(spec: TaskSpec) -> None:
+    """Refuse a packet whose acceptance commands could not run here. Raises SandboxMissing."""
+    if spec.pipeline is None:
+        return
+    from holdfast.sandbox import machine
+
+    problem = machine.find_problem_of_brief(spec, spec.stages)
+    if problem is not None:
+        raise SandboxMissing(problem.message, hint=problem.fix)
 
 
 def _hosts(text: object) -> tuple[str, ...]:

@@ -156,12 +156,13 @@ def tmux_program() -> Finding:
 
 
 def sandbox() -> Finding:
-    """bubblewrap and user namespaces, which only --sandbox uses."""
+    """bubblewrap and user namespaces, which --sandbox and the acceptance commands of a brief need."""
     from holdfast.sandbox import machine
 
     problem = machine.find_problem(network=False)
     if problem is not None:
-        return warn("sandbox", problem.message, f"{problem.fix}; tasks without --sandbox do not need it")
+        needed = "needed for --sandbox, and for acceptance commands that a brief proposes"
+        return warn("sandbox", problem.message, f"{problem.fix}; {needed}")
     return ok("sandbox", f"bubblewrap at {machine.program()}, with network on, off or a list of hosts")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
+from holdfast.model import day_budget
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -17,19 +18,13 @@ def as_text(home: Home) -> str:
     """`$4.91 of $20.00 spent today`, `at least …` if the cost of some tasks is unknown; empty without such a
     budget."""
     used, limit_usd, is_partial = _read(home)
-    return (
-        f"{'at least ' if is_partial else ''}${used:.2f} of ${limit_usd:.2f} spent today"
-        if limit_usd is not None
-        else ""
-    )
+    return "" if limit_usd is None else day_budget.as_text(used, limit_usd, is_partial=is_partial)
 
 
 def exceeded(home: Home) -> str:
     """Why nothing is started today; empty if something may be."""
-    used, limit_usd, _ = _read(home)
-    if limit_usd is None or used < limit_usd:
-        return ""
-    return f"no task is started before midnight: {as_text(home)} (budget_per_day in your settings)"
+    used, limit_usd, is_partial = _read(home)
+    return day_budget.refusal(used, limit_usd, is_partial=is_partial)
 
 
 def _read(home: Home) -> tuple[float, float | None, bool]:

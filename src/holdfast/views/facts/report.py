@@ -12,7 +12,7 @@ from holdfast.model import metrics as statistics
 from holdfast.model import next_action, timeline
 from holdfast.model.next_action import Suggestion
 from holdfast.model.soundness import UNREADABLE
-from holdfast.model.state import question_before
+from holdfast.model.state import closed_question
 from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import load, metrics
 from holdfast.store import atomic, tail
@@ -321,7 +321,7 @@ def _interrupts_of(packet: Packet, lines: list[dict[str, Any]]) -> list[dict[str
                 }
             )
         elif interrupts and interrupts[-1]["resolved_at"] is None:
-            interrupts[-1]["reason"] = question_before(interrupts[-1]["reason"])
+            interrupts[-1]["reason"] = closed_question(interrupts[-1]["reason"])
             interrupts[-1]["resolved_at"] = str(line["at"])
             interrupts[-1]["how"] = str(line.get("reason") or "")
             interrupts[-1]["answer"] = line.get("answer")

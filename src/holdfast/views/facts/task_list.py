@@ -62,7 +62,7 @@ def _tasks(
     _mark_lost(home, rows)
     for row in rows:
         if row.get("labels"):
-            describe.mark_asking(row, home.packet(row["task_id"]))
+            describe.mark_waiting_for_person(row, home.packet(row["task_id"]))
     return rows, {*ended_ids} - found.keys()
 
 
@@ -72,7 +72,7 @@ def one(home: Home, task_id: str) -> dict[str, Any]:
     if found is None:
         raise NotFound(f"there is no task {task_id}")
     _mark_lost(home, [found[0]])
-    describe.mark_asking(found[0], home.packet(task_id))
+    describe.mark_waiting_for_person(found[0], home.packet(task_id))
     return found[0]
 
 

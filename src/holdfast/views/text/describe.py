@@ -147,8 +147,8 @@ _CAN_WAIT = (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
 
 def waiting_for(manifest: dict[str, Any]) -> str:
     """`waits for the workspace (fix is writing)`: why a task cannot continue; empty if it can."""
-    if asking := manifest.get("asking"):
-        return f"waits for a person, with {', '.join(asking)}"
+    if waiting := manifest.get("asking"):
+        return f"waits for a person, with {', '.join(waiting)}"
     resource = manifest.get("waiting_for")
     # A task that is stopped or interrupted while it waits keeps the field.
     is_waiting = bool(resource) and manifest["status"] in _CAN_WAIT
@@ -261,13 +261,13 @@ def is_fan_out(manifest: dict[str, Any]) -> bool:
     return labels.get(fan_out.LABEL) == manifest["task_id"]
 
 
-def mark_asking(manifest: dict[str, Any], packet: Packet) -> None:
+def mark_waiting_for_person(manifest: dict[str, Any], packet: Packet) -> None:
     """Set `asking` of a fan-out in which only a person can let something go on: the tasks that wait."""
     if manifest["status"] == Status.RUNNING and is_fan_out(manifest):
         from holdfast.packet import fan_out as records  # few tasks are one
 
-        if asking := records.asking(packet):
-            manifest["asking"] = asking
+        if waiting := records.waiting_for_person(packet):
+            manifest["asking"] = waiting
 
 
 def takeover_end(how: str | None) -> str:

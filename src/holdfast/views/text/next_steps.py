@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _MAY_HAVE_FAILED = (Status.FAILED, Status.TIMEOUT, Status.ABANDONED, Status.INTERRUPTED)
 
-#: Tasks of a fan-out that are named.
-_NAMED = 3
+#: Tasks of a fan-out that a hint names.
+NAMED = 3
 #: What works for archived tasks.
 _OF_ARCHIVED = tuple(f"holdfast {verb} " for verb in ("logs", "show", "diff", "events", "rm"))
 
@@ -44,21 +44,21 @@ def read(
         is_runner_lost=is_runner_lost,
         workspace=workspace,
     )
-    if asking := manifest.get("asking"):
-        return _of_items(packet, asking, action)
+    if waiting := manifest.get("asking"):
+        return _of_items(packet, waiting, action)
     return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
 
 
-def _of_items(packet: Packet, asking: list[str], action: NextAction) -> NextAction:
+def _of_items(packet: Packet, waiting: list[str], action: NextAction) -> NextAction:
     """For a fan-out that waits for a person: what to do about its tasks."""
     steps: list[Suggestion] = []
-    for task_id in asking[:_NAMED]:
+    for task_id in waiting[:NAMED]:
         item = packet.home.packet(task_id)
         try:
             steps += read(item, load.read_manifest(item)).steps[:1]
         except HoldfastError:
             continue  # it is gone
-    why = f"its tasks wait for a person: {', '.join(asking)}"
+    why = f"its tasks wait for a person: {', '.join(waiting)}"
     return NextAction(name="answer", why=why, steps=tuple(steps), otherwise=action.otherwise)
 
 

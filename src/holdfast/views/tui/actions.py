@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.views import going, requests
+from holdfast.views import requests, restart_state
 from holdfast.views.create import again
 
 TYPE_CHECKING = False
@@ -52,7 +52,8 @@ def retry(home: Home, task_id: str, message: str) -> str:
 
 
 def _going(home: Home, task_id: str, how: str) -> str:
-    state = going.state(home.packet(task_id), how, ends_mono=clock.mono() + going.SLOT_WAIT_S)
+    ends_mono = clock.mono() + restart_state.SLOT_WAIT_S
+    state = restart_state.as_text(home.packet(task_id), how, ends_mono=ends_mono)
     return f"{task_id} {state}"
 
 

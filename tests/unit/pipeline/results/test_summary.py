@@ -342,6 +342,17 @@ def test_the_outcome_of_a_stage_whose_work_was_refused_is_not_success() -> None:
     assert "### gemini_brief (gemini/brief) — failed\nexit 0, 1m02s, refused by its gate\n" in text
 
 
+@pytest.mark.parametrize("findings", [{}, {"minor": 1}])
+def test_findings_that_are_no_objection_are_offered_to_be_read(findings: dict[str, int]) -> None:
+    task = task_of(
+        *attempt(1, "gemini_brief", "success", 0),
+        ev.GateJudged(stage="gemini_brief", attempt=1, passed=True, findings=findings),
+        moved("completed"),
+    )
+    commands = [step.command for step in view_of(task).action.choices]
+    assert ("holdfast show t1 --findings" in commands) == bool(findings)
+
+
 def test_a_failure_that_a_later_attempt_overcame_is_reported_as_such() -> None:
     task = task_of(
         *attempt(1, "gemini_brief", "crashed"),

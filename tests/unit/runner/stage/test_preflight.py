@@ -11,9 +11,10 @@ import pytest
 
 from holdfast.agents import probe
 from holdfast.model import events as ev
-from holdfast.model.spec import StageSpec
+from holdfast.model.spec import SandboxSpec, StageSpec
 from holdfast.runner.plan.facts import PreflightProblem
 from holdfast.runner.stage import preflight
+from holdfast.sandbox import machine
 from tests.support.bench import PIPELINE, SECRET, Bench, put, text_of
 
 IMPL = StageSpec(name="codex_impl", agent="codex", role="impl", writes=True)
@@ -121,6 +122,36 @@ def test_templates_are_needed_for_the_stages_that_are_left(bench: Make, env: dic
     assert "poet" in problem
     task.finish(unknown.name)
     assert problems(task, env) == []
+
+
+@pytest.mark.parametrize(
+    ("own_commands", "sandbox", "is_brief_over", "is_refused"),
+    [
+        ((), None, False, True),
+        (("make test",), None, False, False),
+        ((), SandboxSpec(), False, False),
+        ((), None, True, False),
+    ],
+)
+def test_a_brief_that_alone_names_acceptance_commands_needs_a_sandbox(
+    bench: Make,
+    env: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    own_commands: tuple[str, ...],
+    sandbox: SandboxSpec | None,
+    is_brief_over: bool,
+    is_refused: bool,
+) -> None:
+    """Otherwise all stages would be paid for, and the last gate could judge nothing."""
+    monkeypatch.setattr(machine, "_SYSTEM", "/nonexistent")
+    brief = StageSpec(name="claude_brief", agent="claude", role="brief")
+    pipeline = PIPELINE.evolve(acceptance_commands=own_commands)
+    task = bench(brief, IMPL, pipeline=pipeline, sandbox=sandbox)
+    if is_brief_over:
+        task.finish(brief.name)
+    found = [text for text in problems(task, env) if "brief" in text]
+    assert bool(found) == is_refused
+    assert all("bubblewrap is not installed" in text and "acceptance.commands" in text for text in found)
 
 
 def test_problems_are_noted_without_secrets(bench: Make, env: dict[str, str], tmp_path: object) -> None:

@@ -69,10 +69,10 @@ def run(values: dict[str, Any]) -> int:
     if values["adopt"] and not values["task"]:
         raise UsageError("--adopt: which task? Give its id", hint="holdfast resume --adopt 20260131-fix")
     going = [packet for packet in chosen.packets if not (values["adopt"] and _is_adopted(packet))]
-    asking = {packet.task_id: question for packet in going if (question := _question(packet))}
+    questions = {packet.task_id: question for packet in going if (question := _question(packet))}
     message = values["message"]
-    if message is None and len(going) == 1 and asking and _can_ask():
-        message, stays = _answer(*asking.values())
+    if message is None and len(going) == 1 and questions and _can_ask():
+        message, stays = _answer(*questions.values())
         if stays:
             task_id = going[0].task_id
             out.talk(f"{task_id} stays interrupted; 'holdfast resume {task_id} -m ANSWER' answers it")
@@ -81,8 +81,8 @@ def run(values: dict[str, Any]) -> int:
     sent = requests.send_all(going, "resume", lambda _: args)
     if message is None and not values["json"]:
         for packet in sent.accepted:
-            if packet.task_id in asking:
-                out.talk(f"{packet.task_id} gets no answer to: {asking[packet.task_id]}")
+            if packet.task_id in questions:
+                out.talk(f"{packet.task_id} gets no answer to: {questions[packet.task_id]}")
         if _is_piped():
             out.talk("the text on stdin was not read; '-m -' sends it to the agent")
     request.confirm_going(sent.accepted, "continues", values)

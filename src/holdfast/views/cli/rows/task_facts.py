@@ -263,9 +263,11 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     found = load.numbered_attempts(packet)
     chores = sum(number is None for _, number in found)
     plus = f" plus {amounts.plural(chores, 'holdfast step')}" if chores else ""
-    tries = amounts.plural(retries, "retry") if retries else "no retries"
     if runs:
-        tries = tries.replace("retr", "automatic retr") + " in the last one"
+        tries = amounts.plural(retries, "automatic retry") if retries else "no automatic retries"
+        tries += " in the last one"
+    else:
+        tries = amounts.plural(retries, "retry") if retries else "no retries"
     rows = [("attempts", f"{manifest['attempt']}{plus}{runs}, {tries}")]
     if len(found) > _ATTEMPTS:
         rows.append(("", f"… {len(found) - _ATTEMPTS} earlier"))

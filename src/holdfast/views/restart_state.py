@@ -1,4 +1,4 @@
-"""What a task does that was just told to go on: one of the queue may have to wait for a slot or a limit."""
+"""The state of a task that was just told to go on: in the queue, it may wait for a slot or a limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLOT_WAIT_S = 1.0
 _FIRST = "is queued, first in line"
 
 
-def state(packet: Packet, how: str, *, ends_mono: float) -> str:
+def as_text(packet: Packet, how: str, *, ends_mono: float) -> str:
     """`how`, if it runs by then; else what it waits for, and until when."""
     if home_down.holds_back(packet, load.read_manifest(packet)):
         return _FIRST
