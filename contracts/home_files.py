@@ -83,6 +83,11 @@ _LOOP = of_fields(
             "additionalProperties": {"type": "number"},
             "description": "started tasks that have not ended: dollars that are counted already",
         },
+        "unpriced_calls": {
+            "type": "object",
+            "additionalProperties": {"type": "integer"},
+            "description": "the same tasks: calls without a price that are noted in unpriced already",
+        },
         "budgets_told": {
             "type": "object",
             "additionalProperties": TEXT,
@@ -95,6 +100,7 @@ _LOOP = of_fields(
         "spent",
         "unpriced",
         "charged",
+        "unpriced_calls",
         "budgets_told",
         "short_of",
         "held_agents",

@@ -21,7 +21,9 @@ from holdfast.views.facts import timeline
 from tests.support.tasks import Task, holdfast
 
 FULL = bool(os.environ.get("HOLDFAST_HOSTILE_FULL"))
-VALUES: tuple[Any, ...] = (None, True, 5, -1.5, "x", [], ["x"], [[]], {}, {"a": 1}, [{"a": 1}], 10**30)
+#: No float is as large.
+HUGE = 10**400
+VALUES: tuple[Any, ...] = (None, True, 5, -1.5, "x", [], ["x"], [[]], {}, {"a": 1}, [{"a": 1}], 10**30, HUGE)
 VERBS = (
     ("ls",), ("ls", "--all", "--json"), ("show", "it"), ("show", "it", "--json"), ("status",),
     ("status", "it"), ("report",), ("report", "--json"), ("events", "it"), ("logs", "it"), ("digest",),

@@ -237,6 +237,20 @@ def test_a_schedule_that_ran_while_the_clock_was_ahead_runs_again(
     assert 0 < schedule.next_at(ran) - hands.wall <= 25 * HOUR
 
 
+@pytest.mark.parametrize("every", ["1h", "day@02:00"])
+def test_a_new_schedule_does_not_run_at_once_because_the_clock_is_set_back_over_a_due_time(
+    hands: Clock, home: str, every: str
+) -> None:
+    some_day = schedule.Schedule(name="it", every="day@02:00", created_at=clock.iso(BEGIN))
+    hands.wall = schedule.due_after(some_day, BEGIN) + 0.7
+    made = some_day.evolve(every=every, created_at=clock.iso(hands.wall))
+    next_at = schedule.next_at(made)
+    assert next_at >= hands.wall + HOUR - 1
+    hands.step_back(0.9)
+    assert schedule.missed_at(made, hands.wall) is None
+    assert schedule.next_at(made) == next_at
+
+
 def test_a_clock_that_is_set_back_a_little_runs_nothing_twice(hands: Clock, home: str) -> None:
     made = schedule.Schedule(name="it", every="6h", created_at=clock.iso(hands.wall - 24 * HOUR))
     ran = made.evolve(last_at=clock.iso(hands.wall))

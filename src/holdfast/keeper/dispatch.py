@@ -65,6 +65,8 @@ class Dispatch:
         self.schedules = Schedules(home)
         #: Task → iteration, for tasks that this keeper started.
         self._iterations: dict[str, int] = {}
+        #: Stamps of manifests whose cost is counted.
+        self._charged: dict[str, str] = {}
         self._archiver = Archiver()
         #: Whether the queue is empty: a keeper with waiting or running tasks is not idle.
         self.is_idle = True
@@ -135,7 +137,7 @@ class Dispatch:
         if not state.charged:
             return
         claimed = {item.task_id for item in queue.claims()}
-        if (after := charges.update(self.home, state, claimed=claimed)) != state:
+        if (after := charges.update(self.home, state, claimed=claimed, seen=self._charged)) != state:
             loop_state.write_state(self.home, after)
 
     def _compare(self, queue: LocalQueue, now_mono: float, *, rung: bool, has_news: bool) -> None:

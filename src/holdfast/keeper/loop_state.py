@@ -5,7 +5,7 @@ Pure, except for reading and writing two files.
 
 from __future__ import annotations
 
-from holdfast import clock, files, quick_json
+from holdfast import clock, files, ids, quick_json
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.keeper import settings
 from holdfast.keeper.log import log
@@ -84,6 +84,8 @@ class LoopState(Record):
     unpriced: dict[str, str] = {}
     #: Started tasks that have not ended → what of their cost is counted (charges.py).
     charged: dict[str, float] = {}
+    #: The same tasks → how many of their calls without a price are noted in `unpriced`.
+    unpriced_calls: dict[str, int] = {}
     #: Budgets about which a notice was posted: pool or `*` → the day and the limit.
     budgets_told: dict[str, str] = {}
 
@@ -171,11 +173,13 @@ def _fits(name: str, value: Any) -> bool:
             return value is None or clock.parse_iso(value) >= 0
         except (TypeError, ValueError, IndexError, AttributeError):
             return False
+    if name in ("charged", "unpriced_calls"):
+        return _is_table(value, _is_number) and all(ids.is_safe_name(task_id, 64) for task_id in value)
     if name == "ended":
         return _is_table(value, _is_count)
     if name in ("held_agents", "held_pools", "budgets_told", "unpriced"):
         return _is_table(value, lambda each: isinstance(each, str))
-    if name in ("spent", "charged"):
+    if name == "spent":
         return _is_table(value, _is_number)
     return type(value) is type(LoopState.all_fields[name])
 

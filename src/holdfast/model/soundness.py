@@ -98,6 +98,8 @@ _TIMES = (
 #: Values in the tables above.
 _NUMBERS = (int, float, _NONE)
 _PLAIN = (str, *_NUMBERS)
+#: More than any number of a manifest. Larger ones, and NaN, cannot be rounded to be shown.
+_MOST = 1e30
 
 
 #: The kinds of every field that has some, null included: one look per field of a manifest.
@@ -107,6 +109,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **_NEVER_NULL,
     **_REQUIRED,
 }
+_NUMBER_FIELDS = tuple(name for name, kinds in {**_NEVER_NULL, **_OPTIONAL}.items() if kinds is _NUMBER)
 
 
 def is_sound(manifest: dict[str, Any]) -> bool:
@@ -125,6 +128,9 @@ def is_sound(manifest: dict[str, Any]) -> bool:
     for name in _TIMES:
         if (value := get(name)) is not None and not is_time(value):
             return False
+    for name in _NUMBER_FIELDS:
+        if (value := get(name)) and not -_MOST < value < _MOST:
+            return False
     for name in _PLAIN_TABLES:
         if (value := get(name)) and not _has_only(value, _PLAIN):
             return False
@@ -135,7 +141,7 @@ def is_sound(manifest: dict[str, Any]) -> bool:
         if (value := get(name)) and not all(_is_row(each, *shape) for each in value):
             return False
     return (
-        _has_only(get("usage"), _NUMBERS)
+        _has_numbers(get("usage"))
         and (not get("interrupt") or is_time(manifest["interrupt"].get("timestamp")))
         and all(isinstance(each, dict) for each in get("amended") or ())
     )
@@ -149,12 +155,25 @@ def _has_only(table: dict[str, Any] | None, kinds: tuple[type, ...]) -> bool:
     return True
 
 
+def _has_numbers(table: dict[str, Any] | None) -> bool:
+    if table:
+        for value in table.values():
+            if value is not None and not is_number(value):
+                return False
+    return True
+
+
 def _is_row(value: Any, texts: tuple[str, ...], times: tuple[str, ...], kinds: tuple[type, ...]) -> bool:
     table: dict[str, Any] = value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     for name in texts:
         if not isinstance(table.get(name), str):
             return False
     return _has_only(table, kinds) and all(is_time(table.get(name)) for name in times)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number that can be shown."""
+    return isinstance(value, _NUMBER) and -_MOST < value < _MOST
 
 
 def is_time(value: object) -> bool:

@@ -9,6 +9,7 @@ from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.fan_out import LEFT_OUT, MERGED, OPEN, PLANNER, FanOut, Merging, Row, child_id
 from holdfast.model.record import Record
 from holdfast.model.status import Status
+from holdfast.model.work_plan import MAX_ITEMS
 from holdfast.packet import load
 from holdfast.store import atomic
 
@@ -35,7 +36,9 @@ def read(packet: Packet) -> FanOut | None:
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptFile(f"{packet.fan_out} is damaged: {error}") from error
     if not is_sound:
-        raise CorruptFile(f"{packet.fan_out} is damaged: a field has another type")
+        raise CorruptFile(
+            f"{packet.fan_out} is damaged: a field has another type, or there are too many rows"
+        )
     commits = [record.tip, *((record.merging.old, record.merging.new) if record.merging is not None else ())]
     if any(commit.startswith("-") for commit in commits):
         # git would take such a name for one of its options.
@@ -48,11 +51,12 @@ def read(packet: Packet) -> FanOut | None:
 
 
 def _is_sound(record: FanOut) -> bool:
-    """Whether every field has the type of its default: an agent can write the file."""
+    """Whether every field has the type of its default, and no plan has more rows: an agent can write the
+    file, and every view reads the task of each row."""
     parts: list[tuple[Record, Record]] = [(record, FanOut()), *((row, _ROW) for row in record.rows)]
     parts += [(record.planning, _ROW)] if record.planning is not None else []
     parts += [(record.merging, _MERGING)] if record.merging is not None else []
-    return all(
+    return len(record.rows) <= MAX_ITEMS and all(
         type(part) is type(like) and type(getattr(part, name)) is type(getattr(like, name))
         for part, like in parts
         for name in like.fields
@@ -144,11 +148,11 @@ def conclusion(packet: Packet) -> str:
 def waiting_for_person(packet: Packet) -> list[str]:
     """The tasks of a fan-out that wait for a person, if nothing else of it can go on meanwhile."""
     record = _record(packet)
-    planner = [record.planning] if record.planning is not None else []
-    rows = [row for row in (*planner, *record.rows) if row.state == OPEN]
-    found = {row.task: _manifest(packet.home.packet(row.task)).get("status") for row in rows}
-    if record.rows and planner:
-        found.pop(planner[0].task)  # there is a plan
+    # With rows, there is a plan.
+    rows = record.rows or ((record.planning,) if record.planning is not None else ())
+    found = {
+        row.task: _manifest(packet.home.packet(row.task)).get("status") for row in rows if row.state == OPEN
+    }
     waiting = [task for task, status in found.items() if status == Status.INTERRUPTED]
     if any(status not in (None, Status.INTERRUPTED) for status in found.values()):
         return []
@@ -177,7 +181,7 @@ def _names(record: FanOut, spec: FanOutSpec) -> list[str]:
 def _record(packet: Packet) -> FanOut:
     try:
         return read(packet) or FanOut()
-    except (CorruptFile, OSError):
+    except (HoldfastError, OSError):
         return FanOut()
 
 

@@ -35,13 +35,14 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
     exact = home.packet(text)
     if not os.access(exact.path, os.R_OK | os.X_OK):
         restore_modes(exact.path)  # its agent has hidden it
-    if os.path.isdir(exact.path) and (not os.path.islink(exact.path) or os.path.exists(exact.journal)):
+    if _is_there(exact):
         return exact
-    put_away = archived_ids(home) if os.path.isdir(home.archive) else []
-    task_id = _only(text, task_ids(home)) if text not in put_away else None
+    # The archive may be long: it is listed last.
+    is_archived = no_links.is_directory(home.archive) and _is_there(home.archived(text))
+    task_id = None if is_archived else _only(text, task_ids(home))
     if task_id is not None:
         return home.packet(task_id)
-    in_archive = _only(text, put_away)
+    in_archive = text if is_archived else _only(text, archived_ids(home))
     if in_archive is None:
         raise NotFound(f"no task {text!r} in {home.path}", hint=_suggestion(home, text))
     if not archived:
@@ -51,6 +52,11 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
             "brings it back",
         )
     return home.archived(in_archive)
+
+
+def _is_there(packet: Packet) -> bool:
+    """Whether there is a packet, or a link to one that was moved elsewhere (`layout.is_packet`)."""
+    return os.path.isdir(packet.path) and (not os.path.islink(packet.path) or os.path.exists(packet.journal))
 
 
 def wherever(packet: Packet) -> Packet:

@@ -153,6 +153,10 @@ if TYPE_CHECKING:
             holds it."""
             ...
 
+        def failed_dependencies(self, task_id: str) -> list[str]:
+            """The dependencies that hold an item: `retry` forgets them."""
+            ...
+
         def outside_dependencies(self) -> list[str]:
             """Dependencies that are not in the queue."""
             ...

@@ -254,6 +254,11 @@ class LocalQueue:
 
         return self._read(act)
 
+    def failed_dependencies(self, task_id: str) -> list[str]:
+        """See Engine."""
+        query = "SELECT on_id FROM waits WHERE task_id = ? AND has_failed ORDER BY rowid"
+        return self._read(lambda: [row[0] for row in self._execute(query, task_id).fetchall()])
+
     def outside_dependencies(self) -> list[str]:
         """See Engine."""
         query = "SELECT DISTINCT on_id FROM waits WHERE on_id NOT IN (SELECT task_id FROM items)"

@@ -96,8 +96,9 @@ def next_at(schedule: Schedule, now: float | None = None) -> float:
     """
     now = clock.now() if now is None else now
     last = clock.parse_iso(schedule.last_at or schedule.created_at)
-    # One period ahead: the clock was set back a little.
-    return due_after(schedule, last if last <= due_after(schedule, now) else now - _WEEK_S)
+    # Up to the second due time: the clock was set back a little, perhaps over the first one.
+    is_possible = last <= due_after(schedule, due_after(schedule, now))
+    return due_after(schedule, last if is_possible else now - _WEEK_S)
 
 
 def missed_at(schedule: Schedule, now: float) -> float | None:

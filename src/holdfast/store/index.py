@@ -184,6 +184,17 @@ class Index:
             rows = self._connection.execute(query, (limit,)).fetchall()
         return self._parsed(text for (text,) in rows)
 
+    def ended_count(self) -> int:
+        """The number of ended tasks. If `live` or `brief` is called next, every task is in exactly one of
+        them."""
+        return self._read_or_rebuild(self._ended_count)
+
+    def _ended_count(self) -> int:
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")  # one snapshot for both, until `_current` writes
+        (count,) = self._connection.execute("SELECT count(*) FROM tasks WHERE ended = 1").fetchone()
+        return count
+
     def ended_ids(self) -> list[str]:
         """The ids of all ended tasks."""
         query = "SELECT task_id FROM tasks WHERE ended = 1"

@@ -240,7 +240,9 @@ def test_a_failed_dependency_holds_an_item_in_plain_sight(engine: Engine) -> Non
 def test_a_person_may_let_a_held_item_go(engine: Engine) -> None:
     engine.add(Item(task_id="last", after=("a", "b")))
     engine.task_ended("a", "failed")
+    assert engine.failed_dependencies("last") == ["a"]
     assert engine.retry("last")
+    assert engine.failed_dependencies("last") == []
     assert engine.items("last")[0].waits_for == ("b",)
     engine.task_ended("b", "completed")
     assert claimed(engine) == ["last"]

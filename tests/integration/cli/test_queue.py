@@ -235,7 +235,9 @@ def test_a_circle_is_refused(home: str) -> None:
 
 
 @pytest.mark.req("QUE-1")
-def test_a_circle_that_is_made_one_by_one_is_held() -> None:
+def test_a_circle_that_is_made_one_by_one_is_held_until_a_person_opens_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert queue("add", '{"id": "a", "command": "true", "after": "b"}').returncode == 0
     assert told("queue-item", "show", "a")["reason"] == "b is gone"
     assert queue("add", '{"id": "b", "command": "true", "after": "a"}').returncode == 0
@@ -244,6 +246,10 @@ def test_a_circle_that_is_made_one_by_one_is_held() -> None:
     assert states() == {"a": "queued", "b": "held"}
     assert told("queue-item", "retry", "b")["state"] == "queued"
     assert queue("next").stdout == "b\n"
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.up()
+    loops.task("b").wait_for("completed")
+    loops.task("a").wait_for("completed")
 
 
 def test_who_waits_for_one_further_down_the_list_waits() -> None:

@@ -26,3 +26,15 @@ def test_a_manifest_is_sound_after_every_event(name: str) -> None:
             apply(task, event, data["at"])
             shown = json.loads(json.dumps(manifest.render(task, "/packet", manifest.Observed())))
             assert is_sound(shown), (data["type"], shown)
+
+
+SOUND = {"status": "running", "started_at": "2026-01-31T12:00:00.000Z", "agent": "command"}
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**400), float("inf"), float("nan")], ids=["huge", "least", "inf", "nan"]
+)
+@pytest.mark.parametrize("field", ["asked_s", "attempt", "cost_usd"])
+def test_a_number_that_cannot_be_shown_is_not_sound(field: str, value: float) -> None:
+    assert is_sound({**SOUND, "asked_s": 1e9, "usage": {"cost_usd": 0.5}})
+    assert not is_sound({**SOUND, **({"usage": {field: value}} if field == "cost_usd" else {field: value})})

@@ -51,6 +51,7 @@ def test_what_was_written_is_read(packet: Packet) -> None:
         {"merging": {"item": "a"}},
         {"merging": {"item": "a", "old": 1, "new": 2, "files": 3}},
         {"planning": [ROW]},
+        {"rows": [ROW] * 21},
         {"tip": "--stdin"},
         {"merging": {"item": "a", "old": "-d", "new": "c", "files": 3}},
         {"merging": {"item": "a", "old": "b", "new": "--index-output=x", "files": 3}},
@@ -63,3 +64,10 @@ def test_other_data_is_damaged_and_costs_no_view(packet: Packet, data: dict[str,
         fan_out.read(packet)
     assert [facts.state for facts in fan_out.items(packet, SPEC)] == ["planned"]
     assert fan_out.task_ids(packet, SPEC) == ["f.a"]
+
+
+@pytest.mark.parametrize("state", ["open", "merged", "x"])
+def test_a_planner_in_any_state_costs_no_view(packet: Packet, state: str) -> None:
+    planning = Row(id="plan", task="f.plan", state=state)
+    fan_out.write(packet, FanOut(planning=planning, rows=(Row(id="a", task="f.a"),)))
+    assert fan_out.asking(packet) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
@@ -39,3 +41,23 @@ def test_a_request_needs_a_runner_whatever_the_state(packet: Packet, status: Sta
     atomic.write_json(packet.task_done, {}, durable=False)
     inbox.drop(packet, "retry", {}, by="a test")
     assert load.is_live(packet, status)
+
+
+def test_the_archive_is_listed_only_for_a_text_with_which_no_live_task_begins(
+    packet: Packet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = packet.home
+    for name in ("i", "other"):
+        os.makedirs(home.archived(name).path)
+    listed: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), scandir(path))[1])
+    assert load.find(home, "it", archived=True).path == packet.path
+    os.rename(packet.path, f"{packet.path}-2")
+    assert load.find(home, "it", archived=True).path == f"{packet.path}-2"
+    assert home.archive not in listed
+    # The id of an archived task means no other one.
+    assert load.find(home, "i", archived=True).path == home.archived("i").path
+    assert home.archive not in listed
+    assert load.find(home, "oth", archived=True).path == home.archived("other").path
+    assert home.archive in listed

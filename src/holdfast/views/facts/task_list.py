@@ -30,28 +30,56 @@ def tasks(home: Home, *, everything: bool, state: str | None, is_brief: bool = F
 
     With `is_brief`, those that have not ended have only what a table shows.
     """
-    return _tasks(home, is_all=everything or state is not None, state=state, is_brief=is_brief)[0]
+    if not os.path.isdir(home.tasks):
+        return []
+    is_all = everything or state is not None
+    index = Index(home)
+    try:
+        live = index.brief() if is_brief else index.live()
+        ended = index.ended(None) if is_all else _recently_ended(index)
+    finally:
+        index.close()
+    return _rows(home, live, ended, state)
 
 
-def recent(home: Home, *, is_brief: bool = False) -> tuple[list[dict[str, Any]], set[str]]:
-    """The tasks of `tasks` that are listed by default, and the ids of the others: all of them have ended, and
-    none needs you."""
-    return _tasks(home, is_all=False, state=None, is_brief=is_brief)
+def recent(home: Home) -> tuple[list[dict[str, Any]], int]:
+    """The tasks of `tasks` that are listed by default, those that have not ended with only what a table
+    shows; and the number of the others: all of them have ended, and none needs you."""
+    if not os.path.isdir(home.tasks):
+        return [], 0
+    index = Index(home)
+    try:
+        count = index.ended_count()
+        live = index.brief()
+        ended = _recently_ended(index)
+    finally:
+        index.close()
+    # Those that have ended since are not among the counted ones.
+    shown = {row["task_id"] for row in ended} - {row["task_id"] for row in live}
+    return _rows(home, live, ended), max(0, count - len(shown))
 
 
-def _tasks(
-    home: Home, *, is_all: bool, state: str | None, is_brief: bool
-) -> tuple[list[dict[str, Any]], set[str]]:
+def recent_and_others(home: Home) -> tuple[list[dict[str, Any]], set[str]]:
+    """The tasks of `tasks` that are listed by default, and the ids of the others."""
     if not os.path.isdir(home.tasks):
         return [], set()
     index = Index(home)
     try:
-        live = index.brief() if is_brief else index.live()
-        ended = index.ended(None if is_all else RECENT)
-        ended += [] if is_all else index.to_look_at(describe.look_back_to())
-        ended_ids = index.ended_ids() if not is_all and len(ended) >= RECENT else []
+        live, ended = index.live(), _recently_ended(index)
+        ended_ids = index.ended_ids() if len(ended) >= RECENT else []
     finally:
         index.close()
+    rows = _rows(home, live, ended)
+    return rows, {*ended_ids} - {row["task_id"] for row in rows}
+
+
+def _recently_ended(index: Index) -> list[dict[str, Any]]:
+    return index.ended(RECENT) + index.to_look_at(describe.look_back_to())
+
+
+def _rows(
+    home: Home, live: list[dict[str, Any]], ended: list[dict[str, Any]], state: str | None = None
+) -> list[dict[str, Any]]:
     # A task may have ended between the two queries: the later answer wins.
     found = {row["task_id"]: row for row in [*live, *ended]}
     rows = _newest_first(list(found.values()), Status.QUEUED if state in describe.HELD else state)
@@ -61,9 +89,9 @@ def _tasks(
         rows = [row for row in QueuePlaces(home).arrange(rows) if describe.state(row) == state]
     _mark_lost(home, rows)
     for row in rows:
-        if row.get("labels"):
+        if row["status"] == Status.RUNNING and row.get("labels"):
             describe.mark_waiting_for_person(row, home.packet(row["task_id"]))
-    return rows, {*ended_ids} - found.keys()
+    return rows
 
 
 def one(home: Home, task_id: str) -> dict[str, Any]:

@@ -196,9 +196,10 @@ class TopApp(App[None]):
 
     def _fill(self) -> None:
         """Read the tasks that are shown: all of them, or without those that ended long ago."""
-        rows, hidden = task_list.recent(self._home)
         if self._is_everything:
             rows, hidden = task_list.tasks(self._home, everything=True, state=None), set[str]()
+        else:
+            rows, hidden = task_list.recent_and_others(self._home)
         self.board.fill(self._places.arrange(rows), hidden)
 
     # ── changes ──

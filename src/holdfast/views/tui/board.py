@@ -31,7 +31,7 @@ class Board:
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
         #: Ended tasks that are not on the board.
-        self._hidden = frozenset[str]()
+        self._hidden = set[str]()
         self._lines: list[Heading | str] | None = None
         self.sort = SORTS[0]
         self.filter = ""
@@ -46,7 +46,7 @@ class Board:
     def fill(self, rows: Iterable[Row], hidden: Iterable[str] | None = None) -> None:
         """Replace everything; `hidden` are ended tasks that are not shown, by default those of before."""
         self._rows = {row["task_id"]: row for row in rows}
-        self._hidden = self._hidden if hidden is None else frozenset(hidden)
+        self._hidden = self._hidden if hidden is None else set(hidden)
         self._lines = None
 
     def rows(self) -> list[Row]:
@@ -57,7 +57,7 @@ class Board:
         """Change one task, or remove it with None. Returns whether the lines may have changed places."""
         old = self._rows.pop(task_id, None)
         was_hidden = task_id in self._hidden
-        self._hidden -= {task_id}
+        self._hidden.discard(task_id)
         if row is not None:
             self._rows[task_id] = row
         if old is None and row is None and not was_hidden:

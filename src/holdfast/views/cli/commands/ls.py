@@ -95,13 +95,13 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
     state = values["state"]
     home = Home(paths.home())
     everything = values["all"] or values["json"] or bool(values["label"])
-    hidden = set[str]()
+    hidden = 0
     if values["archived"]:
         rows = task_list.archived(home, state=state)
     elif everything or state is not None:
         rows = task_list.tasks(home, everything=everything, state=state, is_brief=not everything)
     else:
-        rows, hidden = task_list.recent(home, is_brief=True)
+        rows, hidden = task_list.recent(home)
     if values["label"]:
         from holdfast.model import labels
         from holdfast.views import option_values
@@ -117,7 +117,7 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
             print(row["task_id"])
     elif rows:
         is_cut = not values["all"] and state is None
-        more = _print(home, rows, len(hidden), is_archive=values["archived"], is_cut=is_cut)
+        more = _print(home, rows, hidden, is_archive=values["archived"], is_cut=is_cut)
         if more:
             out.talk(f"{more} more {'needs' if more == 1 else 'need'} you: 'holdfast report' lists them")
         _print_lost_runners(home, [row for row in rows if row["runner_gone"]])
@@ -130,8 +130,8 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
     else:
         out.talk(_no_tasks(home, is_archive=values["archived"]))
     if hidden:
-        verb = "is" if len(hidden) == 1 else "are"
-        earlier = amounts.plural(len(hidden), "task")
+        verb = "is" if hidden == 1 else "are"
+        earlier = amounts.plural(hidden, "task")
         out.talk(f"{earlier} that ended earlier {verb} not shown; --all shows everything")
     return rows
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import CorruptFile, HoldfastError, NotPossible, UsageError
-from holdfast.model.status import ENDS
 from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
@@ -47,11 +46,10 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """Let a held or poison item run, also if tasks that it waits for have ended otherwise."""
+    """Let a held or poison item run, without the tasks because of which it is held."""
     item = find(home, queue, values["target"])
-    for on_id in item.after if item.state == "held" else ():
-        if sync.status_of(home, on_id) in (None, *ENDS):
-            sync.note_met(home.packet(item.task_id), on_id)
+    for on_id in queue.failed_dependencies(item.task_id) if item.state == "held" else ():
+        sync.note_met(home.packet(item.task_id), on_id)
     if not queue.retry(item.task_id):
         raise NotPossible(
             f"{item.task_id} is {item.state}, not held or poison",

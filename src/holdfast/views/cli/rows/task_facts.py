@@ -8,6 +8,7 @@ from holdfast import clock
 from holdfast.errors import CorruptFile
 from holdfast.model import amendment, concerns, next_action
 from holdfast.model.outcome import DENIED
+from holdfast.model.soundness import is_number
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import atomic
@@ -288,7 +289,7 @@ def _attempt_state(packet: Packet, name: str) -> str:
     ended: dict[str, Any] = found if isinstance(found, dict) else {"outcome": None}  # pyright: ignore
     if ended:
         lived_s = ended.get("lived_s", 0.0)
-        if not isinstance(ended.get("outcome"), str) or not isinstance(lived_s, (int, float)):
+        if not isinstance(ended.get("outcome"), str) or not is_number(lived_s):
             return f"{directory.record} is damaged"
         detail = f": {ended['detail']}" if ended.get("detail") else ""
         outcome = _OUTCOMES.get(ended["outcome"]) or ended["outcome"].replace("_", " ")
