@@ -20,8 +20,8 @@ _PROJECT_MARKS = (
 
 #: Variable for processes that go on elsewhere: the projects around the directory of the command.
 AROUND = "HOLDFAST_AROUND"
-#: What `is_marked` said of a directory, with its device, inode and st_ctime. A new mark changes that time, and
-#: no process can set it back.
+#: What `is_marked` said of a directory, with its device, inode and st_ctime. A new mark changes that time,
+#: and no process can set it back.
 _looked_at: dict[str, tuple[tuple[int, ...], bool]] = {}
 #: Directories in which agents may write, as far as this process has met them.
 _untrusted: set[str] = set()
