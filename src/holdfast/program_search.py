@@ -15,11 +15,14 @@ from holdfast.errors import HoldfastError
 #: What marks the root of a project: settings of holdfast, and what version control systems leave in a clone.
 _PROJECT_MARKS = (
     ".git", ".holdfast", ".hg", ".jj", ".svn", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul",
-    "CVS",
+    "CVS/Entries",
 )  # fmt: skip
 
 #: Variable for processes that go on elsewhere: the projects around the directory of the command.
 AROUND = "HOLDFAST_AROUND"
+#: What `is_marked` said of a directory, with its device, inode and st_ctime. A new mark changes that time,
+#: and no process can set it back.
+_looked_at: dict[str, tuple[tuple[int, ...], bool]] = {}
 #: Directories in which agents may write, as far as this process has met them.
 _untrusted: set[str] = set()
 #: What the notes of projects say (`store.projects`), by path. A note never changes.
@@ -148,7 +151,19 @@ def roots_around(directory: str) -> set[str]:
 
 def is_marked(directory: str) -> bool:
     """Whether it looks like the root of a project."""
-    return any(os.path.lexists(os.path.join(directory, mark)) for mark in _PROJECT_MARKS)
+    try:
+        found = os.stat(directory)
+    except OSError:
+        return False
+    stamp = found.st_dev, found.st_ino, found.st_ctime_ns
+    known, answer = _looked_at.get(directory, (None, False))
+    if known == stamp:
+        return answer
+    answer = any(os.path.lexists(os.path.join(directory, mark)) for mark in _PROJECT_MARKS)
+    # A file in `CVS` is no change of the directory.
+    if answer or not os.path.lexists(os.path.join(directory, "CVS")):
+        _looked_at[directory] = stamp, answer
+    return answer
 
 
 def projects_of_tasks() -> set[str]:

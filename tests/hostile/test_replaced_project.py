@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -52,7 +53,18 @@ def test_a_queued_task(
     assert holdfast("resume", "it", "-m", "go on").returncode == 0
     eventually(lambda: len([move for move in task.moves() if move == "interrupted"]) == 2)
     assert not task.events("attempt.opened")
-    place = project if part == "project" else above
+    if part == "above":
+        # A person accepts the other project, and no agent does.
+        asked = Task.shell(f"{sys.executable} -m holdfast resume --adopt it 2>&1; true")
+        asked.wait_for("completed")
+        assert "cannot accept another project: an agent may not do this" in " ".join(asked.log().split())
+        assert "resume --adopt it" in task.manifest()["interrupt"]["reason"]
+        done = holdfast("resume", "--adopt", "it")
+        assert f"it goes on in {other}/project" in done.stderr
+        task.wait_for("completed")
+        assert os.path.exists(os.path.join(other, "project", "here")) != bool(options)
+        return
+    place = project
     os.unlink(place)
     os.rename(f"{place}.was", place)
     assert holdfast("resume", "it").returncode == 0

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.model.spec import TaskSpec
     from holdfast.model.task import Task
 
 
@@ -196,6 +197,13 @@ def fold(packet: Packet) -> Task:
         return sealed.fold(packet)
     except FileNotFoundError as error:
         raise sealed.missing(packet) from error
+
+
+def moved_project(spec: TaskSpec) -> str:
+    """Where a link leads that has taken the place of the project since the task was created; empty if there
+    is none."""
+    now = os.path.realpath(spec.project_dir) if spec.project_real else ""
+    return now if now != spec.project_real and os.path.isdir(now) else ""
 
 
 def read_manifest(packet: Packet) -> dict[str, Any]:

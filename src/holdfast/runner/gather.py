@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.model.status import Status
+from holdfast.packet import load
 from holdfast.runner.pending_requests import PendingRequests, is_taken_over
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.facts import Facts
@@ -76,10 +77,11 @@ class Gatherer:
         return self._was_admitted
 
     def _project_moved_to(self) -> str:
-        """Where a link leads that has taken the place of the project, or of a directory above it."""
-        spec = self._context.ledger.task.spec
-        now = os.path.realpath(spec.project_dir) if spec.project_real else ""
-        return now if now != spec.project_real and os.path.isdir(now) else ""
+        """Where a link leads that has taken the place of the project, or of a directory above it, unless a
+        person has accepted that place."""
+        ledger = self._context.ledger
+        now = load.moved_project(ledger.task.spec)
+        return "" if not now or admitted.is_project_admitted(ledger.packet, now) else now
 
     def _of_executions(self, ready: set[str]) -> Facts:
         context = self._context

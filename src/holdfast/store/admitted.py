@@ -1,7 +1,8 @@
 """Which packets, schedules and retries commands of this home have made: no others are run.
 
 `admitted/<id>` has the digests of the first journal lines of a packet: that line is what the task is about.
-It also has the digests of its retries: they bring an environment, and with it programs. An agent that can
+It also has the digests of its retries: they bring an environment, and with it programs; and those of places
+to which its project was moved, if a person accepted them. An agent that can
 write files only could otherwise leave a packet in `tasks/`, and the keeper would run its command. Digests are
 added, never replaced: of two commands that create the same id at once, the one that wins finds its own.
 Nothing here is secret (docs/security.md). `Home.admitted` says where the directory is.
@@ -54,6 +55,21 @@ def is_admitted(packet: Packet) -> bool:
 def has_first_line(packet: Packet, first_line: bytes) -> bool:
     """Whether a command made a packet that begins with this line, or a person has adopted it."""
     return _has(packet.home, packet.admission, first_line)
+
+
+def admit_project(packet: Packet, real: str) -> None:
+    """Note that a person wants the task to go on where its project is now. Raises OSError."""
+    _make(packet.home)
+    _add(packet.admission, _of_project(real))
+
+
+def is_project_admitted(packet: Packet, real: str) -> bool:
+    """Whether a person wants that the project of the task is there."""
+    return _has(packet.home, packet.admission, _of_project(real))
+
+
+def _of_project(real: str) -> bytes:
+    return atomic.encode_json(["project", real])
 
 
 def admit_request(packet: Packet, request_id: str, args: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ def refuse_link(path: str) -> None:
     if os.path.islink(path):
         raise StorageError(
             f"{path} is a symbolic link, which is not followed",
-            hint="an agent may have made it; remove the link",
+            hint="an agent may have made it: look where it leads, and remove it unless it is yours",
         )
 
 

@@ -11,7 +11,7 @@ import os
 
 from holdfast import files, program_search
 from holdfast.errors import HoldfastError
-from holdfast.store import atomic, trust_dir
+from holdfast.store import atomic, linked_objects, trust_dir
 from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
@@ -24,10 +24,12 @@ _MANY = 200
 
 def note(home: Home, project: str) -> None:
     """Note the project of a task, and roots of projects around it. Raises OSError, StorageError."""
+    known = program_search.projects_of_tasks()
     for directory in program_search.roots_around(project):
         _note(home.projects, directory)
         try:
             trust_dir.make()
+            linked_objects.note(directory, known)
             _note(program_search.own_notes(), directory)
         except (OSError, HoldfastError):
             continue  # the user's settings are read-only: there is the one in the home

@@ -25,7 +25,7 @@ from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, inbox, load
 from holdfast.packet.kill_runner import KILL_S, Patience
 from holdfast.runner_process import start_runner
-from holdfast.store import admitted, atomic, audit, process, pulse, seals
+from holdfast.store import admitted, atomic, audit, process, projects, pulse, seals
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
@@ -313,6 +313,23 @@ def adopt(packet: Packet) -> None:
         seals.adopt(packet.seals, packet.journal)
     except OSError as error:
         atomic.storage_failed(error, f"cannot write {packet.admission}")
+
+
+def accept_project(packet: Packet) -> str:
+    """A person wants the task to go on where a link in the place of its project leads now.
+
+    Returns that place; empty if there is no such link. Raises ForPersons, StorageError.
+    """
+    place = load.moved_project(load.fold(packet).spec)
+    if not place or admitted.is_project_admitted(packet, place):
+        return ""
+    asker.require_person("accept another project", home=packet.home)
+    try:
+        projects.note(packet.home, place)
+        admitted.admit_project(packet, place)
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot write {packet.admission}")
+    return place
 
 
 def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:

@@ -20,10 +20,11 @@ import re
 
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
-from holdfast.store.directories import keep_only, open_plain, remove_tree, restore_modes
+from holdfast.store.directories import keep_only, remove_tree, restore_modes
 from holdfast.store.no_links import is_directory
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.branch_links import refuse_branch_links
+from holdfast.workspace.snapshots import genuine
 from holdfast.workspace.snapshots.trees import quoted
 
 TYPE_CHECKING = False
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: In a store of objects, what git itself writes. All else is removed.
-_FOLDER, _LOOSE = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _PACKED = re.compile(r"pack-[0-9a-f]+\.(pack|idx)")
 #: Files of a worktree's git directory that name a commit.
 _HEADS = (
@@ -169,28 +169,14 @@ def _logged(inside: git.Repository) -> set[str]:
 
 def clean(objects: str) -> None:
     """Leave only what git writes: no link, nothing that tells git about other objects or reachability."""
-    store = atomic.read_own_folder(objects)
-    try:
-        keep_only(store, "pack", *filter(_FOLDER.fullmatch, os.listdir(store)))
-        for name in os.listdir(store):
-            _clean_folder(name, store)
-    finally:
-        os.close(store)
+    genuine.clean_folders(atomic.read_own_folder(objects), ("pack",), _clean_folder)
 
 
-def _clean_folder(name: str, store: int) -> None:
-    try:
-        folder = open_plain(name, store)
-    except OSError:
-        remove_tree(name, store)  # no directory
-        return
-    try:
-        allowed = _PACKED if name == "pack" else _LOOSE
-        with os.scandir(folder) as entries:
-            found = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-        keep_only(folder, *(entry.name for entry in found if allowed.fullmatch(entry.name)))
-    finally:
-        os.close(folder)
+def _clean_folder(name: str, folder: int) -> None:
+    allowed = _PACKED if name == "pack" else genuine.LOOSE
+    with os.scandir(folder) as entries:
+        found = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+    keep_only(folder, *(entry.name for entry in found if allowed.fullmatch(entry.name)))
 
 
 def _make_plain(path: str) -> None:

@@ -117,7 +117,8 @@ def command_of(
         # Few programs need one.
         from holdfast.runner.attempt import private_home
 
-        private = private_home.prepare(launch.home, captured)
+        is_used = private_home.is_in_use(ledger.task, opened)
+        private = private_home.prepare(launch.home, captured, is_used=is_used)
     variables = {**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)}
     sandbox = ledger.task.spec.sandbox
     if sandbox is None or opened.kind != "agent":

@@ -1,7 +1,9 @@
 """Private config homes: a program stores its sessions and settings in the task, not in the user's home.
 
 An agent can write there, and programs run what their settings name: hooks, servers, notifiers. So before each
-attempt, settings are made again from the user's, and all that is not known to be data is removed.
+attempt, settings are made again from the user's, and all that is not known to be data is removed. If another
+attempt of the agent is alive in the task (parallel stages, candidates), it uses the directory: then only what
+is missing is added. That one could plant settings after a removal just as well.
 """
 
 from __future__ import annotations
@@ -19,19 +21,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.model import events as ev
+    from holdfast.model.task import Task
 
-def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
-    """Create the directory if it is missing. Returns the environment variable that selects it."""
+
+def is_in_use(task: Task, opened: ev.AttemptOpened) -> bool:
+    """Whether another attempt of the agent is open, which has the same config home."""
+    return any(
+        each.is_open and each.agent == opened.agent and each.number != opened.attempt for each in task.current
+    )
+
+
+def prepare(home: PrivateHome, env: dict[str, str], *, is_used: bool) -> dict[str, str]:
+    """Create the directory if it is missing. Returns the environment variable that selects it.
+
+    `is_used`: a living agent has it, so nothing is replaced or removed.
+    """
     # An agent may have put a link in its place, or of a folder around it: nothing is made or removed there.
     atomic.make_packet_directory(home.path)
     users, links = _users(home, env), linked(home, env)
-    clear(home.path, (*home.keeps, *links, *home.copies))
+    if not is_used:
+        clear(home.path, (*home.keeps, *links, *home.copies))
     for name, source in links.items():
         target = os.path.join(home.path, name)
         if os.path.islink(target) and os.readlink(target) == os.path.realpath(source):
             continue
         # A program that renewed its login may have replaced the link; anything else was made by an agent.
-        if os.path.islink(target) or name not in home.logins:
+        if not is_used and (os.path.islink(target) or name not in home.logins):
             _remove(target)
         if not os.path.lexists(target):
             folder = atomic.open_own_folder(home.path)
@@ -40,7 +56,9 @@ def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
             finally:
                 os.close(folder)
     for name in home.copies:
-        copy(os.path.join(users, name), os.path.join(home.path, name))
+        target = os.path.join(home.path, name)
+        if not (is_used and os.path.lexists(target)):
+            copy(os.path.join(users, name), target)
     return {home.variable: home.path}
 
 

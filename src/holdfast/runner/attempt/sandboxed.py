@@ -164,7 +164,7 @@ def _config_homes(
         private = os.path.join(ledger.packet.sandbox_homes, f"{opened.agent}.{number}")
         atomic.make_directory(private)
         os.makedirs(path, mode=0o700, exist_ok=True)  # where it is mounted
-        _refill(home, private, path, env)
+        _refill(home, private, path, env, is_used=private_home.is_in_use(ledger.task, opened))
         builder.put(private, path)
         builder.read(*(os.path.join(path, name) for name in home.reads))
         builder.write(*(os.path.join(path, name) for name in home.logins))
@@ -177,10 +177,11 @@ def _config_homes(
     return variables
 
 
-def _refill(home: ConfigHome, private: str, path: str, env: dict[str, str]) -> None:
+def _refill(home: ConfigHome, private: str, path: str, env: dict[str, str], *, is_used: bool) -> None:
     """Make the settings as the user's again, and remove what an agent may have planted for this attempt.
 
-    What is shown of the user's stays: another agent of the task may have it mounted there.
+    What is shown of the user's stays: another agent of the task may have it mounted there. `is_used`: a
+    living agent has this very config home, so only what is missing is added.
     """
     shown = [
         name
@@ -192,9 +193,11 @@ def _refill(home: ConfigHome, private: str, path: str, env: dict[str, str]) -> N
         base, source = os.path.basename(name), _absolute(name, path, env)
         if base not in sources or not os.path.isfile(sources[base]):
             sources[base] = source
-    private_home.clear(private, (*home.keeps, *home.sessions, *shown, *sources))
+    if not is_used:
+        private_home.clear(private, (*home.keeps, *home.sessions, *shown, *sources))
     for name, source in sources.items():
-        private_home.copy(source, os.path.join(private, name))
+        if not (is_used and os.path.lexists(os.path.join(private, name))):
+            private_home.copy(source, os.path.join(private, name))
 
 
 def _expires(login: str) -> bool:

@@ -111,11 +111,12 @@ def _plan_park(task: Task, facts: Facts) -> Step | None:
 
 
 def _of_other_project(task: Task, facts: Facts) -> str:
-    """A resume does not accept the other project: an agent can write that request."""
+    """A resume alone does not accept the other project: an agent can write that request."""
     if not facts.project_moved_to:
         return ""
     spec = task.spec
     return (
         f"the project {spec.project_dir} was {spec.project_real} when the task was created, and is "
-        f"{facts.project_moved_to} now: put it back and resume, or stop this task and create another one"
+        f"{facts.project_moved_to} now: put it back and resume, or go on there with "
+        f"'holdfast resume --adopt {spec.task_id}'"
     )

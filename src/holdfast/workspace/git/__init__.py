@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import GitFailed
+from holdfast.store import linked_objects
 from holdfast.workspace.git import confined, settings
 from holdfast.workspace.git.confined import is_possible as is_confined
 from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
 from holdfast.workspace.git.execute import LIMIT_S, execute, program
 from holdfast.workspace.git.merge_trees import Merged, merge_trees
-from holdfast.workspace.git.parse import GITLINK, flagged, gitlinks, listing, names, text
+from holdfast.workspace.git.parse import GITLINK, contents, flagged, gitlinks, listing, names, text
 from holdfast.workspace.git.private import SharedDirectories, Target
 from holdfast.workspace.git.settings import Settings
 
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "GITLINK", "IDENTITY", "LIMIT_S", "Merged", "Repository", "Settings", "SharedDirectories", "Target", "at",
-    "call", "common_of", "find", "flagged", "gitlinks", "head", "is_confined", "is_merging", "listing",
-    "merge_trees", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
+    "call", "common_of", "contents", "find", "flagged", "gitlinks", "head", "is_confined", "is_merging",
+    "listing", "merge_trees", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.
@@ -82,7 +83,7 @@ def call(
     if common_of(of.git_dir) != of.common_dir:
         raise GitFailed(f"{of.git_dir}/commondir does not lead to {of.common_dir}: it was changed")
     target = Target(
-        objects=os.path.join(of.common_dir, "objects"), git_dir=of.git_dir, common_dir=of.common_dir
+        objects=linked_objects.place_of(of.common_dir), git_dir=of.git_dir, common_dir=of.common_dir
     )
     index = {} if of.index is None else {"GIT_INDEX_FILE": of.index}
     return work_on(

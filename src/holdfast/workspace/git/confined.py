@@ -18,6 +18,7 @@ from functools import cache
 from threading import Thread
 
 from holdfast.errors import GitFailed
+from holdfast.store import linked_objects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _allow(ruleset: int, path: str, what: int, flags: int) -> None:
         if os.path.realpath(path) != path:
             raise GitFailed(
                 f"a symbolic link is in the place of {path}, or on the way to it",
-                hint="an agent may have made it; remove the link",
+                hint=linked_objects.hint(path),
             )
         return  # what is missing is git's to report
     try:

@@ -44,6 +44,22 @@ def flagged(listed: bytes, top: str) -> tuple[tuple[str, list[str]], ...]:
     return ("--no-assume-unchanged", unchanged), ("--no-skip-worktree", skipped)
 
 
+def contents(wanted: Iterable[str], output: bytes) -> Iterator[tuple[str, bytes, memoryview]]:
+    """The objects in the output of `cat-file --batch` for these names: name, kind and content.
+
+    Without those that are missing.
+    """
+    view, at = memoryview(output), 0
+    for name in wanted:
+        begins = output.index(b"\n", at) + 1
+        words, at = output[at : begins - 1].split(b" "), begins
+        if words[-1] == b"missing":
+            continue
+        size = int(words[2])
+        yield name, words[1], view[begins : begins + size]
+        at = begins + size + 1
+
+
 def gitlinks(listed: bytes) -> Iterator[tuple[str, str]]:
     """The nested repositories in the output of `ls-files -s -z` or `ls-tree -z`: path and commit."""
     for entry in listed.split(b"\0"):

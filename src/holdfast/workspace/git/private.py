@@ -222,11 +222,12 @@ def _make() -> str:
 
 
 def _folders() -> Iterator[str]:
+    """Behind no link of the system or the user (`/var/run`): git writes nowhere if one is on the way."""
     uid = os.geteuid()
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
-        yield f"{runtime}/holdfast"
-    yield f"/dev/shm/holdfast-{uid}"
-    yield f"{os.environ.get('TMPDIR') or '/tmp'}/holdfast-{uid}"
+        yield f"{os.path.realpath(runtime)}/holdfast"
+    for folder in ("/dev/shm", os.environ.get("TMPDIR") or "/tmp"):
+        yield f"{os.path.realpath(folder)}/holdfast-{uid}"
 
 
 def _own_folder(path: str) -> str:

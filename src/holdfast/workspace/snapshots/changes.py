@@ -220,21 +220,7 @@ def _change(raw: _Raw, targets: dict[str, str]) -> Change:
 
 def _targets(trees: Trees, blobs: list[str]) -> dict[str, str]:
     """The targets of symbolic links by the id of their blob."""
-    targets: dict[str, str] = {}
-    wanted = list(dict.fromkeys(blobs))
-    if not wanted:
-        return targets
-    output = trees.run(["cat-file", "--batch"], stdin="\n".join(wanted).encode() + b"\n")
-    at = 0
-    for blob in wanted:
-        begins = output.index(b"\n", at) + 1
-        line, at = output[at : begins - 1], begins
-        if line.endswith(b" missing"):
-            continue
-        size = int(line.rsplit(b" ", 1)[1])
-        targets[blob] = os.fsdecode(output[begins : begins + size])
-        at = begins + size + 1
-    return targets
+    return {blob: os.fsdecode(bytes(content)) for blob, _, content in trees.contents(blobs)}
 
 
 def _inside(trees: Trees, raw: _Raw) -> list[Change]:

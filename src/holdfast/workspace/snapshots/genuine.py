@@ -32,10 +32,10 @@ if TYPE_CHECKING:
             """The digest of the data so far."""
             ...
 
-    #: Takes names of objects, one per line, and returns what `git cat-file --batch` prints about them.
-    Read = Callable[[bytes], bytes]
+    #: Reads objects by their names: name, kind and content of each that exists.
+    Read = Callable[[Iterable[str]], Iterable[tuple[str, bytes, memoryview]]]
 
-_FOLDER, _LOOSE = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
+_FOLDER, LOOSE = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 #: Other folders of a store, and what may be in them.
 _KEPT = {"info": ("alternates",), "pack": ()}
 #: git writes under such names first, and never reads them.
@@ -54,34 +54,42 @@ def clean(objects: str) -> None:
         store = atomic.read_own_folder(objects)
     except OSError:
         return  # it is not made yet
+    clean_folders(store, _KEPT, lambda name, folder: _clean_folder(objects, name, folder))
+
+
+def clean_folders(store: int, kept: Iterable[str], clean_folder: Callable[[str, int], None]) -> None:
+    """Clean each folder of an open store of objects, and remove what is none. Closes the store.
+
+    `kept` are folders that have no loose objects. By descriptors: an agent can put a link to a directory of
+    the user in the place of a folder at any time.
+    """
     try:
         for name in os.listdir(store):
-            if name in _KEPT or _FOLDER.fullmatch(name):
-                _clean_folder(os.path.join(objects, name), store)
-            elif not name.startswith(_TEMPORARY):
+            if name.startswith(_TEMPORARY):
+                continue
+            try:
+                folder = open_plain(name, store) if name in kept or _FOLDER.fullmatch(name) else None
+            except OSError:
+                folder = None  # a link, or no directory, in which git finds nothing
+            if folder is None:
                 remove_tree(name, store)
+                continue
+            try:
+                clean_folder(name, folder)
+            finally:
+                os.close(folder)
     finally:
         os.close(store)
 
 
-def _clean_folder(path: str, store: int) -> None:
-    """By descriptors: an agent can put a link to a directory of the user in its place at any time."""
-    start = os.path.basename(path)
-    try:
-        folder = open_plain(start, store)
-    except OSError:
-        remove_tree(start, store)  # a link, or no directory, in which git finds nothing
+def _clean_folder(objects: str, start: str, folder: int) -> None:
+    if start in _KEPT:
+        keep_only(folder, *_KEPT[start])
         return
-    try:
-        if start in _KEPT:
-            keep_only(folder, *_KEPT[start])
-            return
-        with os.scandir(folder) as entries:
-            found = [entry for entry in entries if not entry.name.startswith(_TEMPORARY)]
-        for entry in found:
-            _clean_object(entry, os.path.join(path, entry.name), folder)
-    finally:
-        os.close(folder)
+    with os.scandir(folder) as entries:
+        found = [entry for entry in entries if not entry.name.startswith(_TEMPORARY)]
+    for entry in found:
+        _clean_object(entry, os.path.join(objects, start, entry.name), folder)
 
 
 def _clean_object(entry: os.DirEntry[str], path: str, folder: int) -> None:
@@ -93,7 +101,7 @@ def _clean_object(entry: os.DirEntry[str], path: str, folder: int) -> None:
     if _compared.get(path) == seen:
         return
     name = os.path.basename(os.path.dirname(path)) + entry.name
-    if _LOOSE.fullmatch(entry.name) and _has_name(path, name):
+    if LOOSE.fullmatch(entry.name) and _has_name(path, name):
         _compared[path] = seen
     else:
         remove_tree(entry.name, folder)
@@ -133,19 +141,12 @@ def check(read: Read, objects: Iterable[tuple[str, int, str]]) -> None:
 
 
 def _check_batch(read: Read, batch: dict[str, str]) -> None:
-    output, at = read("".join(f"{name}\n" for name in batch).encode()), 0
-    for name, what in batch.items():
-        begins = output.index(b"\n", at) + 1
-        words = output[at : begins - 1].split(b" ")
-        if words[-1] == b"missing":
-            at = begins  # it cannot be checked out either
-            continue
-        kind, size, digest = words[1], int(words[2]), _digest(name)
-        digest.update(b"%s %d\0" % (kind, size))
-        digest.update(memoryview(output)[begins : begins + size])
-        at = begins + size + 1
+    for name, kind, content in read(batch):  # what is missing cannot be checked out either
+        digest = _digest(name)
+        digest.update(b"%s %d\0" % (kind, len(content)))
+        digest.update(content)
         if digest.hexdigest() != name:
             raise GitFailed(
-                f"the object {name} ({what}) has other content than its name says",
+                f"the object {name} ({batch[name]}) has other content than its name says",
                 hint="an agent may have written it; 'git fsck' in the repository names such objects",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.errors import GitFailed
 from holdfast.store import atomic
 from holdfast.workspace import git
 from holdfast.workspace.scope import below
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.workspace.snapshots.trees import Trees
+
+#: The rules that this process needed last, by repository, settings and tree. A name means one content.
+_made: dict[tuple[str, str, str], bytes] = {}
+_MANY = 8
 
 
 def write(trees: Trees, tree: str) -> str:
@@ -63,12 +68,28 @@ def _rules(trees: Trees, tree: str) -> bytes:
 
     Rules of deeper directories come later and override.
     """
-    lines = trees.settings.exclude.encode("utf-8", "surrogateescape").splitlines()
+    exclude = trees.settings.exclude
+    key = (trees.path, exclude, tree)
+    if key not in _made:
+        if len(_made) >= _MANY:
+            _made.clear()
+        _made[key] = _collected(trees, tree, exclude)
+    return _made[key]
+
+
+def _collected(trees: Trees, tree: str, exclude: str) -> bytes:
+    lines = exclude.encode("utf-8", "surrogateescape").splitlines()
     entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
     rows = [entry.split("\t", 1) for entry in entries if entry.endswith(".gitignore")]
-    for facts, path in sorted(rows, key=lambda row: row[1].count("/")):
-        if os.path.basename(path) == ".gitignore" and facts.split()[1] == "blob":
-            content = os.fsdecode(trees.run(["cat-file", "blob", facts.split()[2]])).splitlines()
-            patterns = [line for line in content if line.strip() and not line.startswith("#")]
-            lines += [os.fsencode(pattern) for pattern in below(path[: -len(".gitignore")], patterns)]
+    blobs = {
+        path: facts.split()[2]
+        for facts, path in sorted(rows, key=lambda row: row[1].count("/"))
+        if os.path.basename(path) == ".gitignore" and facts.split()[1] == "blob"
+    }
+    texts = {name: os.fsdecode(bytes(content)) for name, _, content in trees.contents(blobs.values())}
+    for path, blob in blobs.items():
+        if blob not in texts:
+            raise GitFailed(f"{path} of the tree {tree} is missing in the repository: {blob}")
+        patterns = [line for line in texts[blob].splitlines() if line.strip() and not line.startswith("#")]
+        lines += [os.fsencode(pattern) for pattern in below(path[: -len(".gitignore")], patterns)]
     return b"\n".join(lines) + b"\n"

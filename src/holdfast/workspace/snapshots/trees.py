@@ -22,7 +22,7 @@ from holdfast.workspace.snapshots import genuine
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from holdfast.store.layout import Packet
@@ -230,8 +230,15 @@ class Trees:
             if kind != "commit":
                 wanted.append((name, int(size) if size.isdigit() else 0, path))
         wanted = [each for each in wanted if each[0] not in self._checked]
-        genuine.check(lambda names: self.run(["cat-file", "--batch", "--buffer"], stdin=names), wanted)
+        genuine.check(self.contents, wanted)
         self._checked.update(name for name, _, _ in wanted)
+
+    def contents(self, names: Iterable[str]) -> Iterator[tuple[str, bytes, memoryview]]:
+        """Objects by their full names, each once: name, kind and content. Without those that are missing."""
+        wanted = list(dict.fromkeys(names))
+        lines = "".join(f"{name}\n" for name in wanted).encode()
+        output = self.run(["cat-file", "--batch", "--buffer"], stdin=lines) if wanted else b""
+        return git.contents(wanted, output)
 
     def has(self, name: str) -> bool:
         """Whether an object exists."""

@@ -16,7 +16,7 @@ import shlex
 from holdfast import files
 from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
-from holdfast.store import atomic
+from holdfast.store import atomic, linked_objects
 from holdfast.store.no_links import plain_path
 from holdfast.workspace import git
 from holdfast.workspace.branch_links import refuse_branch_links
@@ -72,7 +72,7 @@ def _copy(source: str, target: str) -> bool:
 
 def commit(own: git.Repository, message: str) -> str | None:
     """A commit of what is in the index of `own_index`; None if HEAD has the same. HEAD does not move."""
-    plain_path(own.common_dir, os.path.join(own.common_dir, "objects"))
+    linked_objects.plain_place_of(own.common_dir)
     head, merged = git.head(own), _merged(own)
     # In a partial clone, objects of files that were never checked out are missing.
     tree = git.text(git.run(["write-tree", "--missing-ok"], of=own))
@@ -98,7 +98,8 @@ def make_ready_to_merge(repository: git.Repository, branch: str) -> None:
     """
     git_dir, common_dir = repository.git_dir, repository.common_dir
     refuse_branch_links(repository, branch)
-    plain_path(common_dir, os.path.join(common_dir, "objects", "pack"))
+    objects = linked_objects.plain_place_of(common_dir)
+    plain_path(objects, os.path.join(objects, "pack"))
     plain_path(git_dir, os.path.join(git_dir, "index"), os.path.join(git_dir, "logs", _ORIG_HEAD))
     if _refers_to_another(git_dir, branch):
         raise NotPossible(

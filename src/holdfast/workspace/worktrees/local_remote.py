@@ -6,6 +6,8 @@ have written them, or the address itself, also that of an earlier task.
 
 from __future__ import annotations
 
+import os
+
 from holdfast.errors import NotPossible
 from holdfast.workspace import git
 from holdfast.workspace.branch_links import refuse_branch_links
@@ -14,7 +16,8 @@ from holdfast.workspace.worktrees import submodules
 
 def at(path: str) -> git.Repository:
     """The repository at the address of a remote. Raises NotPossible."""
-    for place in (path, f"{path}.git"):
+    # git writes nowhere if a link is on the way.
+    for place in map(os.path.realpath, (path, f"{path}.git")):
         repository = git.at(place) or git.of_git_dir(place, place)
         if repository is not None:
             return repository

@@ -10,6 +10,7 @@ import os
 import shlex
 
 from holdfast.errors import GitFailed, NotPossible
+from holdfast.store import linked_objects
 from holdfast.store.no_links import plain_path
 from holdfast.workspace import git
 from holdfast.workspace.branch_links import refuse_branch_links
@@ -123,7 +124,8 @@ def _bring_commit(
 
 def copy_commit(source: git.Repository, home: git.Repository, commit: str) -> None:
     """Copy a commit with its history. Not with `git fetch`, which starts a git with the source's settings."""
-    plain_path(home.common_dir, os.path.join(home.common_dir, "objects", "pack"))
+    objects = linked_objects.plain_place_of(home.common_dir)
+    plain_path(objects, os.path.join(objects, "pack"))
     tips = git.run(["for-each-ref", "--format=%(objectname)"], of=home).decode().split()
     known = [tip for tip in dict.fromkeys(tips) if not _missing(source, [tip])]
     wanted = "".join(f"{line}\n" for line in (commit, *(f"^{tip}" for tip in known)))

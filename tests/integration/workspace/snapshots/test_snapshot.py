@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.workspace.project_tree import ProjectTree, locate
-from holdfast.workspace.snapshots import snapshot
+from holdfast.workspace.snapshots import ignore_rules, snapshot
 from holdfast.workspace.snapshots.changes import Change, changed, only, patch
 from holdfast.workspace.snapshots.trees import Trees
 from tests.support.repos import Repo
@@ -288,6 +290,29 @@ def test_a_patch_brings_binary_files_along(watched: Watched, tmp_path: Path) -> 
     some, others = only(watched.trees, old, watched.take(), {"a"})
     assert others == ("image",)
     assert b"image" not in patch(watched.trees, old, some)
+
+
+def test_ignore_rules_of_many_directories_need_few_processes(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in range(20):
+        watched.repo.write(f"d{folder}/.gitignore", f"/ignored{folder}\n")
+    tree, started, popen = watched.take(), [], subprocess.Popen
+
+    def counted(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(args)
+        return popen(*args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", counted)
+    paths = [f"d{folder}/ignored{number}" for folder in range(20) for number in (folder, folder + 1)]
+    wanted = {f"d{folder}/ignored{folder}" for folder in range(20)}
+    counts: list[int] = []
+    for _ in range(2):
+        assert ignore_rules.ignored(watched.trees, tree, paths, top=watched.repo.path) == wanted
+        counts.append(len(started))
+        started.clear()
+    # The rules of a tree are kept.
+    assert counts == [4, 2]
 
 
 def test_ten_thousand_files_are_looked_at_again_within_a_second(watched: Watched) -> None:

@@ -43,7 +43,8 @@ COMMAND = Command(
             flags=("--adopt",),
             dest="adopt",
             kind="flag",
-            help="Also one that no command here has created as it is now: from a backup, or changed.",
+            help="Also one that no command here has created as it is now (from a backup, or changed), or "
+            "whose project is behind a link that leads elsewhere now.",
         ),
         targets.GOING_NO_WAIT,
         targets.everything("interrupted tasks, without those that wait for approval"),
@@ -126,12 +127,15 @@ def _answer(question: str) -> tuple[str | None, bool]:
 
 
 def _is_adopted(packet: Packet) -> bool:
-    """Make it a task of this home, if it is none. Returns whether it is now left to the keeper."""
+    """Make it a task of this home, if it is none, and accept where its project is now. Returns whether it is
+    now left to the keeper."""
     try:
         status = load.read_manifest(packet)["status"]
     except HoldfastError:
         return False  # the request tells why
     if admitted.is_admitted(packet):
+        if place := requests.accept_project(packet):
+            out.talk(f"{packet.task_id} goes on in {place}")
         return False
     if locks.is_held(packet.runner_lock):
         raise NotPossible(
@@ -140,6 +144,7 @@ def _is_adopted(packet: Packet) -> bool:
         )
     asker.require_person("adopt a task", home=packet.home)
     requests.adopt(packet)
+    requests.accept_project(packet)
     if status in (Status.INTERRUPTED, Status.WAITING) or status in ENDS:
         return False
     from holdfast.views.create import enqueue  # loads a database; rarely needed
