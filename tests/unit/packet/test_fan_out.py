@@ -70,4 +70,4 @@ def test_other_data_is_damaged_and_costs_no_view(packet: Packet, data: dict[str,
 def test_a_planner_in_any_state_costs_no_view(packet: Packet, state: str) -> None:
     planning = Row(id="plan", task="f.plan", state=state)
     fan_out.write(packet, FanOut(planning=planning, rows=(Row(id="a", task="f.a"),)))
-    assert fan_out.asking(packet) == []
+    assert fan_out.waiting_for_person(packet) == []
