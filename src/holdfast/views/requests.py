@@ -188,7 +188,7 @@ class Posted:
         """
         if self._is_answered or not os.path.exists(self._path):
             if not self._is_answered:
-                _raise_if_refused(self.packet, self._id, self.verb)
+                _raise_unless_applied(self.packet, self._id, self.verb)
             self._is_answered = True
             return True
         # The runner may have exited just before the request was written: start another.
@@ -327,11 +327,19 @@ def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:
         ) from error
 
 
-def _raise_if_refused(packet: Packet, request_id: str, verb: str) -> None:
+def _raise_unless_applied(packet: Packet, request_id: str, verb: str) -> None:
+    """A runner journals its answer before it removes the request."""
     try:
         with atomic.stream(packet.journal) as file:
-            for line in files.lines(file):
-                if request_id.encode() in line and b'"request.refused"' in line:
-                    raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
+            answers = [line for line in files.lines(file) if b'"request":"%s"' % request_id.encode() in line]
     except FileNotFoundError as error:
         raise NotFound(f"task {packet.task_id} was removed meanwhile") from error
+    for line in answers:
+        if b'"request.refused"' in line:
+            raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
+    if not answers:
+        inbox.revoke(packet, request_id)
+        raise RequestRefused(
+            f"cannot {verb} {packet.task_id}: its request vanished before a runner read it",
+            hint=f"an agent may have removed it from {packet.inbox}; try again",
+        )
