@@ -42,6 +42,8 @@ class TaskCreated(Event):
     manifest_sha256: str = ""
     #: The captured environment: nothing is started with another one.
     env_sha256: str = ""
+    #: The request that agents get; empty if there is none, null if it was not recorded.
+    request_sha256: str | None = None
 
 
 class TaskMoved(Event):

@@ -49,6 +49,7 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
     task.run_started_at = at if task.status is not Status.QUEUED else None
     task.deadline_s = task.spec.limits.deadline_s
     task.env_sha256 = event.env_sha256
+    task.request_sha256 = event.request_sha256
     for stage in task.spec.stages:
         task.stage_state(stage.name)  # so that later questions about a stage change nothing
 

@@ -37,6 +37,8 @@ class Task:
         self.script: str | None = None
         #: The digest of env.json; empty if it was not recorded.
         self.env_sha256 = ""
+        #: The digest of inputs/user_request.md; empty if there is none, None if it was not recorded.
+        self.request_sha256: str | None = None
 
         # ── its state ──
         self.state = State(status=Status.QUEUED)

@@ -170,6 +170,7 @@ def _fill(
         spec=spec.to_json(),
         manifest_sha256=sha256(yaml),
         env_sha256=sha256(captured),
+        request_sha256="" if prompt is None else sha256(prompt),
     )
     task = Task()
     apply(task, created, at)

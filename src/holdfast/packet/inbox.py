@@ -40,9 +40,9 @@ def drop(
     again after a kill: a runner applies each id once.
     """
     name = request_id or ids.new_ulid()
-    if verb in RECORDED:
-        _admit(packet, name, args)
     request = Request(id=name, verb=verb, args=args, by=by, asker=asker, at=clock.iso_now())
+    if verb in RECORDED:
+        admitted.note(packet, admitted.Kind.REQUEST, request.id, _asked_for(request))
     if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
         atomic.make_directory(packet.inbox)  # an agent removed it
     try:
@@ -55,16 +55,22 @@ def drop(
     return request
 
 
-def _admit(packet: Packet, name: str, args: dict[str, Any]) -> None:
-    try:
-        admitted.admit_request(packet, name, args)
-    except OSError as error:
-        atomic.storage_failed(error, f"cannot write {packet.admission}")
-
-
 def is_admitted(packet: Packet, request: Request) -> bool:
     """Whether `drop` wrote it, if that matters: an agent can write files into the inbox."""
-    return request.verb not in RECORDED or admitted.is_request_admitted(packet, request.id, request.args)
+    return request.verb not in RECORDED or (
+        admitted.is_noted(packet, admitted.Kind.REQUEST, request.id, _asked_for(request))
+        and not admitted.is_noted(packet, admitted.Kind.VANISHED, request.id)
+    )
+
+
+def revoke(packet: Packet, request_id: str) -> None:
+    """A request vanished: it is not applied later, when nobody expects it. Raises StorageError."""
+    admitted.note(packet, admitted.Kind.VANISHED, request_id)
+
+
+def _asked_for(request: Request) -> list[Any]:
+    """With the id, which is applied once, and the verb: a copy, or another verb, is another request."""
+    return [request.verb, request.args]
 
 
 def _write(packet: Packet, request: Request) -> None:
@@ -137,7 +143,7 @@ def make_bell(bell: str) -> None:
 
 def _ring(bell: str, message: bytes = b"!") -> bool:
     try:
-        descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         # No listener, or no bell: an agent may have replaced it with a directory.
         if error.errno in (errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES):

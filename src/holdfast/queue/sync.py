@@ -155,19 +155,14 @@ def item_of(packet: Packet, *, has_run: bool) -> Item | None:
 def note_met(packet: Packet, on_id: str) -> None:
     """A dependency needs no more attention: it is about to be removed and had completed, or a person lets the
     task run without it. Raises StorageError."""
-    try:
-        admitted.admit_request(packet, _met_name(on_id), {})
-    except OSError as error:
-        atomic.storage_failed(error, f"cannot write {packet.admission}")
+    admitted.note(packet, admitted.Kind.DEPENDENCY_MET, on_id)
 
 
 def _met(packet: Packet, spec: TaskSpec) -> frozenset[str]:
     after = () if spec.queue is None else spec.queue.after
-    return frozenset(on_id for on_id in after if admitted.is_request_admitted(packet, _met_name(on_id), {}))
-
-
-def _met_name(on_id: str) -> str:
-    return f"after {on_id}"
+    return frozenset(
+        on_id for on_id in after if admitted.is_noted(packet, admitted.Kind.DEPENDENCY_MET, on_id)
+    )
 
 
 def too_early(home: Home, task: Task) -> str:

@@ -81,7 +81,7 @@ class Gatherer:
         person has accepted that place."""
         ledger = self._context.ledger
         now = load.moved_project(ledger.task.spec)
-        return "" if not now or admitted.is_project_admitted(ledger.packet, now) else now
+        return "" if not now or admitted.is_noted(ledger.packet, admitted.Kind.PROJECT, now) else now
 
     def _of_executions(self, ready: set[str]) -> Facts:
         context = self._context

@@ -1,11 +1,11 @@
 """Which packets, schedules and retries commands of this home have made: no others are run.
 
 `admitted/<id>` has the digests of the first journal lines of a packet: that line is what the task is about.
-It also has the digests of its retries: they bring an environment, and with it programs; and those of places
-to which its project was moved, if a person accepted them. An agent that can
-write files only could otherwise leave a packet in `tasks/`, and the keeper would run its command. Digests are
-added, never replaced: of two commands that create the same id at once, the one that wins finds its own.
-Nothing here is secret (docs/security.md). `Home.admitted` says where the directory is.
+It also has digests of notes: of retries, which bring an environment and with it programs, of places to which
+a person moved the project, and others (`Kind`). An agent that can write files only could otherwise leave a
+packet in `tasks/`, and the keeper would run its command. Digests are added, never replaced: of two commands
+that create the same id at once, the one that wins finds its own. Nothing here is secret (docs/security.md).
+`Home.admitted` says where the directory is.
 """
 
 from __future__ import annotations
@@ -57,35 +57,34 @@ def has_first_line(packet: Packet, first_line: bytes) -> bool:
     return _has(packet.home, packet.admission, first_line)
 
 
-def admit_project(packet: Packet, real: str) -> None:
-    """Note that a person wants the task to go on where its project is now. Raises OSError."""
-    _make(packet.home)
-    _add(packet.admission, _of_project(real))
+class Kind:
+    """What a note about a task is for. A note of one kind never counts for another."""
+
+    REQUEST = "request"
+    #: The id of a request that vanished before a runner read it: it is not applied if it comes back.
+    VANISHED = "vanished"
+    SANDBOX_START = "sandbox-start"
+    DEPENDENCY_MET = "dependency-met"
+    #: Where the project is now, if a person accepted that.
+    PROJECT = "project"
 
 
-def is_project_admitted(packet: Packet, real: str) -> bool:
-    """Whether a person wants that the project of the task is there."""
-    return _has(packet.home, packet.admission, _of_project(real))
+def note(packet: Packet, kind: str, name: str, data: Any = None) -> None:
+    """Note something that changes what a task runs, or whether, before it is there. Raises StorageError."""
+    try:
+        _make(packet.home)
+        _add(packet.admission, _of_note(kind, name, data))
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot write {packet.admission}")
 
 
-def _of_project(real: str) -> bytes:
-    return atomic.encode_json(["project", real])
+def is_noted(packet: Packet, kind: str, name: str, data: Any = None) -> bool:
+    """Whether one of our processes has noted just this."""
+    return _has(packet.home, packet.admission, _of_note(kind, name, data))
 
 
-def admit_request(packet: Packet, request_id: str, args: dict[str, Any]) -> None:
-    """Note what a request brings that changes commands, before it is there. Raises OSError."""
-    _make(packet.home)
-    _add(packet.admission, _of_request(request_id, args))
-
-
-def is_request_admitted(packet: Packet, request_id: str, args: dict[str, Any]) -> bool:
-    """Whether a command sent the request."""
-    return _has(packet.home, packet.admission, _of_request(request_id, args))
-
-
-def _of_request(request_id: str, args: dict[str, Any]) -> bytes:
-    """With its id, which is applied once: a copy of a request is another one."""
-    return atomic.encode_json([request_id, args])
+def _of_note(kind: str, name: str, data: Any) -> bytes:
+    return atomic.encode_json([kind, name, data])
 
 
 def admit_schedule(home: Home, name: str, data: dict[str, Any]) -> None:

@@ -188,7 +188,7 @@ class Posted:
         """
         if self._is_answered or not os.path.exists(self._path):
             if not self._is_answered:
-                _raise_if_refused(self.packet, self._id, self.verb)
+                _raise_unless_applied(self.packet, self._id, self.verb)
             self._is_answered = True
             return True
         # The runner may have exited just before the request was written: start another.
@@ -321,12 +321,12 @@ def accept_project(packet: Packet) -> str:
     Returns that place; empty if there is no such link. Raises ForPersons, StorageError.
     """
     place = load.moved_project(load.fold(packet).spec)
-    if not place or admitted.is_project_admitted(packet, place):
+    if not place or admitted.is_noted(packet, admitted.Kind.PROJECT, place):
         return ""
     asker.require_person("accept another project", home=packet.home)
     try:
         projects.note(packet.home, place)
-        admitted.admit_project(packet, place)
+        admitted.note(packet, admitted.Kind.PROJECT, place)
     except OSError as error:
         atomic.storage_failed(error, f"cannot write {packet.admission}")
     return place
@@ -344,11 +344,19 @@ def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:
         ) from error
 
 
-def _raise_if_refused(packet: Packet, request_id: str, verb: str) -> None:
+def _raise_unless_applied(packet: Packet, request_id: str, verb: str) -> None:
+    """A runner journals its answer before it removes the request."""
     try:
         with atomic.stream(packet.journal) as file:
-            for line in files.lines(file):
-                if request_id.encode() in line and b'"request.refused"' in line:
-                    raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
+            answers = [line for line in files.lines(file) if b'"request":"%s"' % request_id.encode() in line]
     except FileNotFoundError as error:
         raise NotFound(f"task {packet.task_id} was removed meanwhile") from error
+    for line in answers:
+        if b'"request.refused"' in line:
+            raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
+    if not answers:
+        inbox.revoke(packet, request_id)
+        raise RequestRefused(
+            f"cannot {verb} {packet.task_id}: its request vanished before a runner read it",
+            hint=f"an agent may have removed it from {packet.inbox}; try again",
+        )

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 _SCHEMA = "holdfast.sandbox/1"
-#: Its name in `store.admitted`.
-_RECORD = "start of the sandbox"
 #: Of submodules in submodules.
 _MAX_DEPTH = 8
 
@@ -51,10 +49,7 @@ def start_of(packet: Packet, directory: str, patterns: tuple[str, ...]) -> Start
     if directory in known:
         return Start.from_json(known[directory])
     start = _look(directory, patterns)
-    try:
-        admitted.admit_request(packet, _RECORD, {directory: start.to_json()})
-    except OSError as error:
-        atomic.storage_failed(error, f"cannot write {packet.admission}")
+    admitted.note(packet, admitted.Kind.SANDBOX_START, directory, start.to_json())
     data = {"schema": _SCHEMA, "workspaces": {**known, directory: start.to_json()}}
     atomic.write_json(packet.sandbox_start, data, durable=True)
     return start
@@ -70,7 +65,7 @@ def _known(packet: Packet) -> dict[str, Any]:
     return {
         directory: row
         for directory, row in rows.items()
-        if admitted.is_request_admitted(packet, _RECORD, {directory: row})
+        if admitted.is_noted(packet, admitted.Kind.SANDBOX_START, directory, row)
     }
 
 

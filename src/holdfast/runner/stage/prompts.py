@@ -16,6 +16,7 @@ from holdfast.model.spec import StageSpec
 from holdfast.model.stage_state import StageState
 from holdfast.runner.ledger import Ledger
 from holdfast.store import no_links
+from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
 
     from holdfast.pipeline.prompt.attachments import Attachment
 
+_CREATE_AGAIN = "create the task again"
+
 
 def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes | None:
     """The prompt of a fresh session; None for a command without one.
 
     Raises HoldfastError if the prompt of a stage cannot be composed.
     """
+    request = _request(ledger)
     if ledger.task.spec.pipeline is None:
-        try:
-            request = files.read(ledger.packet.user_request)
-        except FileNotFoundError:
+        if request is None:
             return None
         checked = stage_state.pre_work
         if checked is None or checked.passed or stage_state.agent == "command":
@@ -69,6 +71,23 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     )
     composing.write(ledger.packet, stage, composed)
     return composed.text.encode("utf-8", "backslashreplace")
+
+
+def _request(ledger: Ledger) -> bytes | None:
+    """What the task was created with; None if it has no request. An agent of another task can write the file,
+    or create it for a command, which would get it as its input. Raises UnreadableFile."""
+    path, expected = ledger.packet.user_request, ledger.task.request_sha256
+    if expected == "":
+        return None
+    try:
+        request = files.read(path)
+    except FileNotFoundError as error:
+        if expected is None:
+            return None
+        raise UnreadableFile(f"{path} is missing", hint=_CREATE_AGAIN) from error
+    if expected is not None and sha256(request) != expected:
+        raise UnreadableFile(f"{path} was changed by something other than holdfast", hint=_CREATE_AGAIN)
+    return request
 
 
 def _numbered(ledger: Ledger) -> str:
