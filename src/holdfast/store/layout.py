@@ -149,7 +149,8 @@ def records_of(home: str) -> str:
     """The directory with `admitted` and `seals` of a home: outside, where no agent writes."""
     inode, place = _records.get(home, (0, ""))
     try:
-        is_known = bool(place) and os.stat(home).st_ino == inode  # it may have been renamed, and copied
+        # The home may have been renamed, and copied; and its records may have followed it.
+        is_known = bool(place) and os.stat(home).st_ino == inode and os.path.isdir(place)
     except OSError:
         is_known = bool(place)
     if not is_known:
