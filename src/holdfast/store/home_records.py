@@ -21,6 +21,7 @@ from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _NOTE = "home.json"
@@ -57,23 +58,16 @@ def find(home: str) -> tuple[str, int]:
     return place, 0
 
 
-def make(home: str, place: str) -> None:
+def make(home: str, place: str, is_kept: Callable[[], bool] | None = None) -> None:
     """Make the directory of the records of a home (`layout.records_of`), durably, if it is missing. If the
-    home has another path than before, its records follow. Raises OSError."""
-    around = (paths.trust_dir(), _folder())
-    if place.endswith(_UNSAFE) or not all(trust_dir.is_own_folder(path) for path in around if _exists(path)):
-        reason = (
-            f"{place.removesuffix(_UNSAFE)}, or a directory around it, belongs to another user, is a link, "
-            "or other users can write to it"
-        )
-        raise PermissionError(errno.EPERM, reason)
+    home has another path than before, its records follow, unless it `is_kept`: by a keeper, which may know it
+    by the other path. Raises OSError."""
+    if problem := write_problem(place):
+        raise PermissionError(errno.EPERM, problem)
     if place == home:
         return
     if os.path.isdir(place):
-        if not os.access(place, os.W_OK | os.X_OK):
-            reason = f"the records of this home can be read, but not written, in {place} (a read-only mount?)"
-            raise PermissionError(errno.EACCES, reason)
-        _follow(home, place)
+        _follow(home, place, is_kept)
         return
     try:
         _make(place, home, os.stat(home))
@@ -84,15 +78,38 @@ def make(home: str, place: str) -> None:
         os.makedirs(f"{home}/{_FOLDERS[0]}", mode=0o700, exist_ok=True)
 
 
-def _follow(home: str, there: str) -> None:
+def write_problem(place: str) -> str:
+    """Why nothing can be written to these records (`layout.records_of`); empty if it can, or if they can
+    be made."""
+    around = (paths.trust_dir(), _folder())
+    try:
+        is_safe = all(trust_dir.is_own_folder(path) for path in around if _exists(path))
+    except OSError as error:
+        return f"{paths.trust_dir()}: {error.strerror}"
+    if place.endswith(_UNSAFE) or not is_safe:
+        return (
+            f"{shown(place)}, or a directory around it, belongs to another user, is a link, or other users "
+            "can write to it"
+        )
+    if os.path.isdir(place) and not os.access(place, os.W_OK | os.X_OK):
+        return f"the records of this home, {place}, can be read here, but not written: a read-only mount?"
+    return ""
+
+
+def shown(place: str) -> str:
+    """The path of these records, for messages."""
+    return place.removesuffix(_UNSAFE)
+
+
+def _follow(home: str, there: str, is_kept: Callable[[], bool] | None) -> None:
     """Give the records of a home the name and the note of its path, as well as possible: they are found
     without that. Of two processes, one renames them."""
     try:
         found = os.stat(home)
         place = _own_place(home, found)
         if place != there:
-            if _is_at_noted_path(there, found) or _has_keeper(home):
-                return  # it has two paths, or processes that see another one
+            if is_kept is None or _is_at_noted_path(there, found) or is_kept():
+                return  # it has two paths, here or for other processes
             os.rename(there, place)
             _sync(_folder())
         if _note(place) != _new_note(home, found):
@@ -190,24 +207,13 @@ def _stat(note: dict[str, Any]) -> os.stat_result | None:
         return None
 
 
-def _has_keeper(home: str) -> bool:
-    from holdfast.errors import HoldfastError
-    from holdfast.store import layout  # it is above this module
-    from holdfast.store import lock as locks
-
-    try:
-        return locks.is_held(layout.Home(home).keeper_lock)
-    except HoldfastError:
-        return True  # unknown
-
-
 def _note(records: str) -> dict[str, Any]:
     """The note; empty if it cannot be read."""
     try:
-        note = quick_json.loads(files.read(f"{records}/{_NOTE}"))
-    except (OSError, ValueError):
+        note: dict[str, Any] = quick_json.loads(files.read(f"{records}/{_NOTE}"))
+        return {**note}
+    except (OSError, ValueError, TypeError):
         return {}
-    return note if isinstance(note, dict) else {}
 
 
 def _new_note(home: str, found: os.stat_result) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast.store import home_records, layout
+from holdfast.store import admitted, home_records, layout
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 
@@ -19,8 +19,12 @@ def kept(tmp_path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delenv("HOLDFAST_TRUST_DIR", raising=False)
     home = os.path.realpath(tmp_path / "home")
     os.mkdir(home)
-    layout.make_records(home)
+    write(home)
     return home
+
+
+def write(home: str) -> None:
+    admitted.admit_schedule(Home(home), "daily", {})
 
 
 def places(home: str) -> list[str]:
@@ -51,7 +55,7 @@ def test_a_reader_moves_nothing_and_a_writer_does(kept: str) -> None:
     moved = move(kept)
     assert home_records.find(moved)[0] == place
     assert places(moved) == [place]
-    layout.make_records(moved)
+    write(moved)
     new = layout.records_of(moved)
     assert places(moved) == [new] != [place]
     assert note_of(new)["path"] == moved
@@ -60,12 +64,12 @@ def test_a_reader_moves_nothing_and_a_writer_does(kept: str) -> None:
 def test_records_are_found_after_a_kill_between_the_two_steps(kept: str) -> None:
     """The records have moved, their note is the old one; then the home is renamed back."""
     moved = move(kept)
-    layout.make_records(moved)
+    write(moved)
     place = layout.records_of(moved)
     change_note(place, path=kept)
     os.rename(moved, kept)
     assert layout.records_of(kept) == place
-    layout.make_records(kept)
+    write(kept)
     assert len(places(kept)) == 1
     assert note_of(layout.records_of(kept))["path"] == kept
 
@@ -74,7 +78,7 @@ def test_a_writer_notes_the_device_of_now(kept: str) -> None:
     """It may change with a reboot."""
     place = layout.records_of(kept)
     change_note(place, device=1)
-    layout.make_records(kept)
+    write(kept)
     assert layout.records_of(move(kept)) == place
 
 
@@ -83,10 +87,10 @@ def test_records_stay_under_a_running_keeper(kept: str) -> None:
     place = layout.records_of(kept)
     moved = move(kept)
     lock = locks.acquire(Home(moved).keeper_lock, role="keeper")
-    layout.make_records(moved)
+    write(moved)
     assert layout.records_of(moved) == place
     lock.release()
-    layout.make_records(moved)
+    write(moved)
     assert layout.records_of(moved) != place
 
 
