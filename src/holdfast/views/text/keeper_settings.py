@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.store import lock as locks
-from holdfast.store import lock_owner
+from holdfast.store import lock_owner, process
 from holdfast.store.layout import Home
 
 #: A unit that was installed before may not set the variable.
@@ -16,7 +16,10 @@ FIX = (
 
 def mismatch(home: Home) -> str:
     """A message if they differ; empty if they match, or no keeper is running."""
-    theirs = lock_owner.trust_dir(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+    owner = lock_owner.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+    if owner is None or not process.is_alive(owner):
+        return ""  # just after a start, the file may still be that of its predecessor
+    theirs = lock_owner.trust_dir(home.keeper_lock)
     if theirs is None or theirs == paths.trust_dir():
         return ""
     theirs = "".join(char if char.isprintable() else " " for char in theirs)  # an agent can write the file
