@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from holdfast import paths
 from holdfast.store.layout import Home, Packet
 
 #: A seed that does not answer in this time is ignored; the lock decides.
@@ -12,11 +13,13 @@ PATIENCE_S = 0.5
 
 
 def fork_runner(packet: Packet) -> int:
-    """Ask the seed of the packet's home to fork a runner. Returns its pid, 0 if there is none."""
+    """Ask the seed of the packet's home to fork a runner. Returns its pid, 0 if there is none: a seed with
+    other settings refuses, because its runners would not find the record of the task."""
     home = packet.home
     if not os.path.exists(home.seed_socket):
         return 0
-    pid = (ask(home, {"verb": "fork", "packet": packet.path}) or {}).get("pid")
+    request = {"verb": "fork", "packet": packet.path, "trust": paths.trust_dir()}
+    pid = (ask(home, request) or {}).get("pid")
     return pid if isinstance(pid, int) else 0
 
 

@@ -152,5 +152,5 @@ def test_a_journal_that_was_cut_to_its_first_line_does_not_run_again(home: str) 
 def test_a_retry_takes_nothing_from_a_journal_that_no_command_made(home: str) -> None:
     """It names the environment file. Another journal may be in its place when the request is sent."""
     plant(home, "spawning")
-    with pytest.raises(NotPossible, match="no command of this home"):
+    with pytest.raises(NotPossible, match="not created by a command"):
         again.args_of(Packet(os.path.join(home, "tasks", "evil")), {})

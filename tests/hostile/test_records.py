@@ -21,10 +21,12 @@ from holdfast.store.digest import running
 from holdfast.store.layout import Home, Packet
 from tests.hostile.test_forged_queued import append, genuine_end, queued
 from tests.hostile.test_planted_packets import plant, settle
+from tests.integration.cli.test_read_only import without_power
 from tests.support import fanouts, kin
 from tests.support.loops import up
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 
 EAGER = ("--base-interval", "0.2s", "--stale", "none")
@@ -302,6 +304,72 @@ def test_a_keeper_with_other_settings_says_so(home: str, monkeypatch: pytest.Mon
     assert holdfast("down", "--now").returncode == 0
     assert holdfast("up").returncode == 0
     assert holdfast("wait", "it", "--timeout", "40s").returncode == 0
+
+
+def test_a_command_with_other_settings_than_the_keeper_is_warned(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot run what they create; and what it wrote about that is only text."""
+    elsewhere = {"XDG_CONFIG_HOME": os.path.join(os.path.dirname(home), "elsewhere")}
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    assert holdfast("up").returncode == 0
+    own = holdfast("submit", "--id", "own", "--", "true")
+    assert "settings" not in own.stderr
+    assert holdfast("wait", "own", "--timeout", "40s").returncode == 0
+    submitted = holdfast("submit", "--id", "other", "--", "true", env=elsewhere)
+    run = holdfast("run", "--", "true", env=elsewhere)
+    assert run.returncode == 0
+    for shown in (submitted.stderr, run.stderr, holdfast("doctor", env=elsewhere).stdout):
+        assert f"{elsewhere['XDG_CONFIG_HOME']}/holdfast/trust" in "".join(shown.split())
+        assert "'holdfast service install'" in " ".join(shown.split())
+    for words in (("ls",), ("queue", "ls"), ("show", "other")):
+        done = holdfast(*words, env=elsewhere)
+        assert "other settings" in " ".join((done.stdout + done.stderr).split()), words
+    # For the keeper, it is a task from elsewhere: nothing offers to remove it.
+    assert "holdfast resume --adopt other" in " ".join(holdfast("show", "other").stdout.split())
+    eventually(
+        lambda: "--adopt other" in " ".join(holdfast("ls").stderr.split()), what="the queue leaves it out"
+    )
+    assert "rm --force" not in holdfast("status").stdout
+
+
+def test_after_the_settings_were_lost_a_person_adopts_all(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a container that is made again, whose home is on a volume."""
+    proof = os.path.join(os.path.dirname(home), "ran")
+    queued(home, "sh", "-c", f"echo >> {proof}")
+    Task.start("--id", "ended", "--", "true").wait_for("completed")
+    monkeypatch.setenv("XDG_CONFIG_HOME", os.path.join(os.path.dirname(home), "elsewhere"))
+    checked = " ".join(holdfast("doctor").stdout.split())
+    assert "no record of 1 unfinished task" in checked
+    assert "'holdfast resume --adopt --all'" in checked
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    unasked = holdfast("resume", "--adopt", "--all")
+    assert unasked.returncode == 3
+    assert "it would run the command sh -c" in unasked.stderr
+    assert "holdfast resume --adopt it" in unasked.stderr
+    for answer in ("n", "y"):
+        person = Terminal("resume", "--adopt", "--all")
+        person.read_until("Adopt 1 task?")
+        person.press(f"{answer}\n")
+        assert person.finish() == 0
+        assert ("no record of" in " ".join(holdfast("doctor").stdout.split())) is (answer == "n")
+    assert holdfast("queue", "resume").returncode == 0
+    assert holdfast("wait", "it", "--timeout", "40s").returncode == 0
+    assert os.path.getsize(proof) == 1
+
+
+def test_records_that_can_only_be_read_are_read(home: str) -> None:
+    """As under a keeper with ProtectHome=read-only."""
+    queued(home, "true")
+    place = os.path.dirname(Home(home).seals)
+    for name in ("admitted", "seals", "."):
+        os.chmod(os.path.join(place, name), 0o500)
+    assert "not created" not in without_power("status").stdout
+    assert "not written" in " ".join(without_power("doctor").stdout.split())
+    refused = without_power("run", "--", "true")
+    assert refused.returncode != 0
+    assert "can be read here, but not written" in " ".join(refused.stderr.split())
+    assert not os.path.exists(os.path.join(home, "admitted"))
 
 
 def variables(home: str) -> tuple[str, str]:

@@ -65,6 +65,17 @@ def test_runners_are_forked_from_the_seed_and_reaped_by_it(home: str, seed_pid: 
     assert os.listdir(f"/proc/{seed_pid}/task") == [str(seed_pid)]  # one thread
 
 
+def test_a_seed_with_other_settings_forks_no_runner(
+    home: str, seed_pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would not find the record of the task."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", os.path.join(os.path.dirname(home), "elsewhere"))
+    task = Task.shell(kin.WAIT + "exit 0")
+    assert kin.parent(task.runner_pid()) != seed_pid
+    kin.go()
+    task.wait_for("completed")
+
+
 def test_nothing_of_the_seed_leaks_into_runner_recorder_and_agent(home: str, seed_pid: int) -> None:
     task = Task.shell(kin.WAIT + "exit 0")
     agent, runner, recorder = task.agent_pid(), task.runner_pid(), kin.recorder_pid(task)

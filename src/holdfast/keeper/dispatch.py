@@ -23,7 +23,7 @@ from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import Item, requeue_lost
 from holdfast.queue.local import LocalQueue
 from holdfast.runner_process import start_runner_for_keeper
-from holdfast.store import admitted, atomic, audit
+from holdfast.store import admitted, atomic, audit, home_records, layout
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -186,6 +186,9 @@ class Dispatch:
                 f"--max-iterations ({spec.max_iterations}) reached; 'holdfast up' resets the count"
             )
             return SYNC_S
+        if why := home_records.write_problem(layout.records_of(self.home.path)):
+            self._hold_reason = f"no task is started: {why}"
+            return _SHORT_S
         left_s = loop_state.left_s(state, now=clock.now())
         if left_s > 0:
             self._hold_reason = (
@@ -295,7 +298,7 @@ class Dispatch:
             return None
         if not admitted.is_admitted(packet):
             # Its record was removed. It comes back after `resume --adopt`; `status` says so.
-            log(f"{item.task_id} is not started: no command with these settings created it in this home")
+            log(admitted.objection(packet))
             queue.ack(item.task_id, owner=self._me)
             return None
         if why := sync.too_early(self.home, task):

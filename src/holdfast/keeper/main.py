@@ -18,7 +18,7 @@ from holdfast.keeper.replies import Replies
 from holdfast.keeper.restart_seed import SeedRestarter
 from holdfast.packet import inbox
 from holdfast.spawn import keeper_has_worked
-from holdfast.store import atomic, audit, lock_holders, lock_owner, process
+from holdfast.store import atomic, audit, layout, lock_holders, lock_owner, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.store.pulse import FOREGROUND, Heart
@@ -165,6 +165,7 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
     os.chdir("/")
     descriptors.raise_limit()
     log("started")
+    _refresh_records(home)
     keeper = Keeper(home, lock, idle_s=idle_s, in_foreground=in_foreground)
     reason = keeper.serve()
     if in_foreground and reason not in ("down", _LOST):
@@ -179,6 +180,16 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
     log(f"exited: {reason}")
     lock.release()
     return 0
+
+
+def _refresh_records(home: Home) -> None:
+    """Note the device of the home, which a reboot may have changed."""
+    if not os.path.isdir(layout.records_of(home.path)):
+        return
+    try:
+        layout.make_records(home.path)
+    except OSError as error:
+        log(f"no task can be run: {error.strerror}")
 
 
 def _dismiss_seed(home: Home) -> None:

@@ -125,10 +125,7 @@ class RunnerNeeds:
             return True
         if packet.task_id not in self._not_admitted:
             self._not_admitted.add(packet.task_id)
-            log(
-                f"{packet.task_id} was not created by a command in this home (with the same "
-                f"XDG_CONFIG_HOME), so it is not run: 'holdfast resume --adopt {packet.task_id}' runs it"
-            )
+            log(admitted.objection(packet))
         return False
 
 

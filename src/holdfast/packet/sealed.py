@@ -65,10 +65,8 @@ def _fold_admitted(packet: Packet) -> tuple[Folded, tuple[Seal, Seal] | None]:
     except FileNotFoundError as error:
         raise missing(packet) from error
     if not admitted.has_first_line(packet, folded.first_line):
-        raise NotPossible(
-            f"no command of this home has created {packet.task_id} as it is now",
-            hint=f"'holdfast resume {packet.task_id}' says what it would run",
-        )
+        hint = f"'holdfast resume {packet.task_id}' says what it would run"
+        raise NotPossible(admitted.objection(packet), hint=hint)
     return folded, sealed
 
 

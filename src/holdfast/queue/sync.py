@@ -16,7 +16,7 @@ from holdfast.packet import load
 from holdfast.queue import claim_owner, dependency_order
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
-from holdfast.store import admitted, atomic
+from holdfast.store import admitted
 from holdfast.store.index import Index
 from holdfast.store.layout import Home, Packet
 

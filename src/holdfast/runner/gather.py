@@ -63,18 +63,18 @@ class Gatherer:
         return Facts(
             remembered=context.remembered,
             problem=context.problem,
-            is_admitted=self._is_admitted(),
+            not_admitted=self._not_admitted(),
             project_moved_to=self._project_moved_to(),
             interrupt_file=interrupt_file,
             logins=self._logins(),
             **found,
         )
 
-    def _is_admitted(self) -> bool:
-        """Checked until it is true: a person may adopt the packet in the meantime."""
+    def _not_admitted(self) -> str:
+        """Checked until it is empty: a person may adopt the packet in the meantime."""
         ledger = self._context.ledger
         self._was_admitted = self._was_admitted or admitted.has_first_line(ledger.packet, ledger.first_line)
-        return self._was_admitted
+        return "" if self._was_admitted else admitted.objection(ledger.packet)
 
     def _project_moved_to(self) -> str:
         """Where a link leads that has taken the place of the project, or of a directory above it, unless a
@@ -91,7 +91,7 @@ class Gatherer:
             remembered=context.remembered,
             executions=executions,
             problem=context.problem,
-            is_admitted=self._is_admitted(),
+            not_admitted=self._not_admitted(),
             heartbeat_in_s=heartbeat_in_s,
             interrupt_file=self._interrupt_file()
             if heartbeat_in_s <= 0 or self.has_new_interrupt_file

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from holdfast import files
+from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic, layout, no_links
 from holdfast.store.digest import sha256
@@ -55,6 +56,19 @@ def is_admitted(packet: Packet) -> bool:
 def has_first_line(packet: Packet, first_line: bytes) -> bool:
     """Whether a command made a packet that begins with this line, or a person has adopted it."""
     return _has(packet.home, packet.admission, first_line)
+
+
+def objection(packet: Packet) -> str:
+    """Why a packet that is not admitted is not run, where that was looked up, and what to do: the same
+    sentence for all."""
+    from holdfast.store import home_records  # rarely needed
+
+    task_id, place = packet.task_id, home_records.shown(layout.records_of(packet.home.path))
+    return (
+        f"{task_id} was not created by a command as it is now, as far as {place} tells, so it is not run: "
+        "another program or a backup brought it, or its XDG_CONFIG_HOME (or HOME) was another one; "
+        f"'holdfast resume --adopt {task_id}' adopts it"
+    )
 
 
 class Kind:
@@ -111,8 +125,17 @@ def _has(home: Home, path: str, data: bytes) -> bool:
 
 
 def _make(home: Home) -> None:
-    layout.make_records(home.path)
+    layout.make_records(home.path, is_kept=lambda: _is_kept(home))
     atomic.make_directory(home.admitted)
+
+
+def _is_kept(home: Home) -> bool:
+    from holdfast.store import lock as locks  # only for a home that was renamed
+
+    try:
+        return locks.is_held(home.keeper_lock)
+    except HoldfastError:
+        return True  # unknown
 
 
 def _add(path: str, data: bytes) -> None:

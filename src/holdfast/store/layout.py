@@ -12,6 +12,10 @@ import os
 
 from holdfast import ids
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 #: Directories of a new packet.
 PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done", "scratch")
 #: What a user writes into a packet.
@@ -149,7 +153,8 @@ def records_of(home: str) -> str:
     """The directory with `admitted` and `seals` of a home: outside, where no agent writes."""
     inode, place = _records.get(home, (0, ""))
     try:
-        is_known = bool(place) and os.stat(home).st_ino == inode  # it may have been renamed, and copied
+        # The home may have been renamed, and copied; and its records may have followed it.
+        is_known = bool(place) and os.stat(home).st_ino == inode and os.path.isdir(place)
     except OSError:
         is_known = bool(place)
     if not is_known:
@@ -161,11 +166,11 @@ def records_of(home: str) -> str:
     return place
 
 
-def make_records(home: str) -> None:
-    """Make that directory if it is missing. Raises OSError."""
+def make_records(home: str, is_kept: Callable[[], bool] | None = None) -> None:
+    """Make that directory if it is missing. Raises OSError. For `is_kept` see `home_records.make`."""
     from holdfast.store import home_records
 
-    home_records.make(home, records_of(home))
+    home_records.make(home, records_of(home), is_kept)
 
 
 #: The directories of packets that this process knows. Another `tasks` in a path is a user's.

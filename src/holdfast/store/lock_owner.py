@@ -6,7 +6,7 @@ held, `lock.is_held` says; by whom, `lock_holders`.
 
 from __future__ import annotations
 
-from holdfast import __version__, clock, quick_json
+from holdfast import __version__, clock, paths, quick_json
 from holdfast.model.process import ProcessIdentity
 from holdfast.store import atomic
 from holdfast.store.process import identify
@@ -16,16 +16,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MAX_BYTES = 4096
+#: Roles of a keeper: in the background and in the foreground.
+_KEEPERS = ("keeper", "loop")
 
 
 def signature(role: str, pid: int) -> bytes:
-    """The content of a lock file for a process."""
+    """The content of a lock file for a process. A keeper notes where it looks for records."""
     owner = identify(pid)
+    settings = {"trust": paths.trust_dir()} if role in _KEEPERS else {}
     content = {
         **(owner.to_json() if owner else {}),
         "role": role,
         "at": clock.iso_now(),
         "version": __version__,
+        **settings,
     }
     return quick_json.dumps(content).encode() + b"\n"
 
@@ -46,6 +50,12 @@ def version(path: str) -> str | None:
 def role(path: str) -> str | None:
     """The role in which the lock was taken last, or None."""
     return _field(path, "role")
+
+
+def trust_dir(path: str) -> str | None:
+    """The trust directory of the keeper that signed the lock last, or None. For messages only: nothing is
+    trusted because of it."""
+    return _field(path, "trust")
 
 
 def says_none_left(path: str) -> bool:

@@ -288,19 +288,21 @@ def _changes(args: dict[str, Any]) -> dict[str, str]:
 def _not_admitted(packet: Packet, verb: str) -> NotPossible:
     """It is no task of ours, or no longer the one that a person knows: an agent may have changed what it
     runs while it had no runner."""
+    return NotPossible(
+        f"cannot {verb} {packet.task_id}: {admitted.objection(packet)}", hint=f"it would run {runs(packet)}"
+    )
+
+
+def runs(packet: Packet) -> str:
+    """What a task runs and where, for a person who decides whether it may. Raises as `load.fold`."""
     spec = load.fold(packet).spec
     allowed = sorted({stage.permissions for stage in spec.stages if stage.permissions})
-    runs = f"{spec.agent} (permissions {', '.join(allowed) or 'none'})"
+    what = f"{spec.agent} (permissions {', '.join(allowed) or 'none'})"
     if spec.command:
         command = shlex.join(spec.command)
         rest = f" … ({len(command)} characters)" if len(command) > _SHOWN_CHARS else ""
-        runs = f"the command {command[:_SHOWN_CHARS]}{rest}"
-    return NotPossible(
-        f"cannot {verb} {packet.task_id}: no command of this home has created it as it is now; "
-        f"it would run {runs} in {spec.project_dir}",
-        hint=f"if that is what you want: 'holdfast resume --adopt {packet.task_id}'; if it was created with "
-        "another XDG_CONFIG_HOME or HOME, use that one",
-    )
+        what = f"the command {command[:_SHOWN_CHARS]}{rest}"
+    return f"{what} in {spec.project_dir}"
 
 
 def adopt(packet: Packet) -> None:

@@ -180,8 +180,8 @@ class Facts(Record):
     executions: dict[int, ExecutionFacts] = {}
     #: Why nothing may be started: its output cannot be redacted, or its environment is gone; null if it may.
     problem: str | None = None
-    #: Whether a command of the home made the packet, or a person has adopted it.
-    is_admitted: bool = True
+    #: Why the packet counts as made by another program; empty if a command made it, or a person adopted it.
+    not_admitted: str = ""
     #: The text of an interrupt file, where one asks for a person.
     interrupt_file: str | None = None
     #: The stage whose approval that file asks for; null if no runner wrote it.

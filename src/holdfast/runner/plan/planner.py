@@ -16,11 +16,6 @@ from holdfast.runner.plan.step import EndTakeover, EndTask, IntendStop, Leave, R
 
 #: Wall time can jump: never sleep longer than this on one reading of it.
 _LONGEST_SLEEP_S = 60.0
-#: Why a task is not run: an agent that can write files could have made it.
-_NOT_ADMITTED = (
-    "no command of this home with the same XDG_CONFIG_HOME has created this task as it is now; "
-    "'resume' says what it would run"
-)
 
 
 def plan(task: Task, facts: Facts, now: Now) -> Step:
@@ -88,7 +83,7 @@ def _plan_wait(task: Task, facts: Facts) -> Step:
 def _plan_park(task: Task, facts: Facts) -> Step | None:
     """Leave the task to a person: its output cannot be redacted, another program wrote its journal, changed
     its environment or made its packet, its project is another one, or its runners keep dying."""
-    distrust = task.distrust or ("" if facts.is_admitted else _NOT_ADMITTED) or _of_other_project(task, facts)
+    distrust = task.distrust or facts.not_admitted or _of_other_project(task, facts)
     if facts.problem is None and not distrust and task.runner_crashes < CRASH_LIMIT:
         return None
     if task.has_ended or task.status in PARKED:

@@ -57,12 +57,18 @@ class Chosen(Record):
 
 
 def choose(
-    values: dict[str, Any], verb: str, *, fits: Fits, by_all: Fits | None = None, archived: bool = False
+    values: dict[str, Any],
+    verb: str,
+    *,
+    fits: Fits,
+    by_all: Fits | None = None,
+    archived: bool = False,
+    unknown: bool = False,
 ) -> Chosen:
     """The tasks of a command line. An id without a task is reported, and costs only itself.
 
     `--state` and `--label` choose among the tasks that `fits` is true for, `--all` among those of
-    `by_all`, if given.
+    `by_all`, if given. With `unknown`, only among those that no command has created.
     """
     names: list[str] = list(dict.fromkeys(values["task"]))
     check_state(values["state"])
@@ -87,7 +93,9 @@ def choose(
     packets = tuple(
         home.packet(row["task_id"]) for row in rows if is_wanted(row) and labels.match(row, wanted)
     )
-    if rules(verb).lets_run:
+    if unknown:
+        packets = tuple(packet for packet in packets if not admitted.is_admitted(packet))
+    elif rules(verb).lets_run:
         packets = tuple(filter(_is_known, packets))
     if not packets:
         out.talk(f"no task to {verb}")
@@ -98,7 +106,7 @@ def _is_known(packet: Packet) -> bool:
     """Whether a command made the packet. Otherwise a person must name it."""
     if admitted.is_admitted(packet):
         return True
-    out.talk(f"left out {packet.task_id}: no command of this home has created it as it is now")
+    out.talk(f"left out: {admitted.objection(packet)}")
     return False
 
 

@@ -12,7 +12,7 @@ from holdfast.queue import sync
 from holdfast.spawn import ensure_keeper
 from holdfast.store.layout import Home, Packet
 from holdfast.views.create import new_task
-from holdfast.views.text import home_down, queue_reason
+from holdfast.views.text import home_down, keeper_settings, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,10 +47,13 @@ def add(home: Home, packet: Packet, *, talk: Talk) -> None:
 
 
 def say_if_stopped(packet: Packet, *, talk: Talk) -> None:
-    """Say that the queue is paused or waits for a person: the new task does not start by itself."""
+    """Say that the queue is paused or waits for a person, or that the keeper has other settings: the new task
+    does not start by itself."""
     item, paused = queue_reason.find_item(packet.home, packet.task_id)
     for line in queue_reason.stopped_by_person(packet.home, [item] if item is not None else [], paused):
         talk(line)
+    if unknown := keeper_settings.warning(packet.home):
+        talk(f"warning: {unknown}")
 
 
 def wake_keeper(home: Home, *, talk: Talk) -> None:

@@ -10,6 +10,7 @@ from holdfast.runner_process import start_runner
 from holdfast.spawn import allow_keeper, ensure_keeper
 from holdfast.store.layout import Home, Packet
 from holdfast.views.create import from_options, new_task
+from holdfast.views.text import keeper_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def begin(home: Home, task: NewTask, *, talk: Talk) -> Packet:
             ensure_keeper(home, by_person=True)
         except (OSError, HoldfastError) as error:
             talk(f"warning: cannot start the keeper: {error}")  # the task is already running
+        if unknown := keeper_settings.warning(home):
+            talk(f"warning: {unknown}")
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     return packet

@@ -10,12 +10,14 @@ from shlex import quote
 
 from holdfast import clock, paths
 from holdfast.errors import HoldfastError
+from holdfast.model.status import ENDS
 from holdfast.packet import load
-from holdfast.store import layout
+from holdfast.store import admitted, home_records, layout
 from holdfast.store import lock as locks
-from holdfast.store.layout import NEW_PREFIX, Home
+from holdfast.store.layout import NEW_PREFIX, Home, Packet
 from holdfast.views.doctor import mounts
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
+from holdfast.views.text import amounts
 
 _LOW_BYTES = 1024**3
 _TOO_LOW_BYTES = 100 * 1024**2
@@ -79,7 +81,28 @@ def records(home: Home) -> Finding:
             "forge a task",
             "make that directory writable; then 'holdfast resume --adopt' continues unfinished tasks",
         )
+    if problem := home_records.write_problem(place):
+        return fail("records", problem, "make it a directory of yours, mode 0700, that can be written")
+    unknown = [task_id for task_id in readable_ids(home) if _is_unknown(home.packet(task_id))]
+    if unknown:
+        names = ", ".join(unknown[:_NAMED]) + (", …" if len(unknown) > _NAMED else "")
+        return warn(
+            "records",
+            f"{place} has no record of {amounts.plural(len(unknown), 'unfinished task')}, so the keeper does "
+            f"not run them: {names}",
+            "use the XDG_CONFIG_HOME (or HOME) with which they were created; if the settings were lost, "
+            "'holdfast resume --adopt --all' shows what they would run, and asks",
+        )
     return ok("records", place if os.path.isdir(place) else "made with the first task")
+
+
+def _is_unknown(packet: Packet) -> bool:
+    """Whether it is a task that would be run, if a command had created it."""
+    try:
+        is_left = load.read_manifest(packet)["status"] not in ENDS and not locks.is_held(packet.runner_lock)
+    except (HoldfastError, KeyError):
+        return False  # reported elsewhere
+    return is_left and not admitted.is_admitted(packet)
 
 
 def disk(home: Home) -> Finding:

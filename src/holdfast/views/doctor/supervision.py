@@ -15,6 +15,7 @@ from holdfast.store.layout import Home
 from holdfast.views import keeper_version
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 from holdfast.views.doctor.home import readable_ids
+from holdfast.views.text import keeper_settings
 
 
 def config() -> Finding:
@@ -38,6 +39,8 @@ def keeper(home: Home) -> Finding:
         mismatch = keeper_version.mismatch(home)
         if mismatch:
             return warn("keeper", mismatch, keeper_version.FIX)
+        if mismatch := keeper_settings.mismatch(home):
+            return warn("keeper", mismatch, keeper_settings.FIX)
         return ok("keeper", f"process {owner.pid}, {f'seed {seed.pid}' if seed is not None else 'no seed'}")
     if os.path.exists(home.down):
         return warn("keeper", "this home is down", "'holdfast up' starts the keeper")

@@ -262,7 +262,8 @@ class Detail:
 
         item, paused = queue_reason.find_item(self.packet.home, self.task_id)
         if item is None:
-            return None
+            why = queue_reason.unknown(self.packet.home, self.task_id)
+            return QueuePosition(state="queued", reason=why) if why else None
         reason = queue_reason.of_item(self.packet.home, item, paused)
         return QueuePosition(state=item.state, reason=reason)
 

@@ -15,7 +15,7 @@ from holdfast.store import admitted, atomic, lock_holders, lock_owner, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import disk_full, keeper_version
-from holdfast.views.text import describe, next_steps, queue_reason
+from holdfast.views.text import describe, keeper_settings, next_steps, queue_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def gather(home: Home) -> dict[str, Any]:
         )
     if mismatch := keeper_version.mismatch(home):
         alerts.append(Alert(level=NOTE, text=f"{mismatch}: {keeper_version.FIX}"))
+    if mismatch := keeper_settings.warning(home):
+        alerts.append(Alert(level=URGENT, text=mismatch))
     notices = outbox.status(home)
     alerts += [
         Alert(level=URGENT, text=f"notifications by {rule} fail: {failure.get('error')}")
@@ -191,13 +193,7 @@ def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
             lines.append(Alert(level=URGENT, text=text))
     is_left_alone = row["finished_at"] is None and not locks.is_held(packet.runner_lock)
     if is_left_alone and not admitted.is_admitted(packet):
-        name = row["task_id"]
-        text = (
-            f"{name} was not created by a command in this home (with the same XDG_CONFIG_HOME) as it is now, "
-            f"so the keeper does not run it: 'holdfast resume --adopt {name}' does, "
-            f"'holdfast rm --force {name}' removes it"
-        )
-        lines.append(Alert(level=URGENT, text=text))
+        lines.append(Alert(level=URGENT, text=admitted.objection(packet)))
     elif row["runner_gone"]:
         text = f"{row['task_id']} is {row['status']} but has no runner: 'holdfast up' starts one"
         lines.append(Alert(level=URGENT, text=text))

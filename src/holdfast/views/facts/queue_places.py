@@ -67,8 +67,20 @@ class QueuePlaces:
         self.read()
         for row in rows:
             self.put(row)
+        left_out = [row["task_id"] for row in rows if row["status"] == Status.QUEUED and not row["queue"]]
+        self.obstacles += self._objections(left_out)
         queued = iter(sorted((row for row in rows if row["status"] == Status.QUEUED), key=order))
         return [next(queued) if row["status"] == Status.QUEUED else row for row in rows]
+
+    def _objections(self, task_ids: list[str]) -> list[str]:
+        """Why the queue does not take these tasks, for the first of those that it never takes."""
+        if not task_ids:
+            return []
+        from holdfast.store import admitted
+
+        packets = map(self._home.packet, task_ids)
+        unknown = next((packet for packet in packets if not admitted.is_admitted(packet)), None)
+        return [admitted.objection(unknown)] if unknown is not None else []
 
     def moved(self) -> set[str]:
         """The tasks whose place changed since it was read last. Reads the queue, if that changed."""

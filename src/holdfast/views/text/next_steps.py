@@ -7,9 +7,10 @@ import os
 from holdfast.errors import HoldfastError
 from holdfast.model import next_action
 from holdfast.model.next_action import NextAction, Suggestion
-from holdfast.model.status import Cause, Status
+from holdfast.model.status import ENDS, Cause, Status
 from holdfast.packet import load
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
+from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
@@ -33,6 +34,9 @@ def read(
     workspace: str = "",
 ) -> NextAction:
     """The next action of a task; for the parameters see `next_action.for_manifest`."""
+    if manifest["status"] not in ENDS and not _is_ours(packet):
+        adopt = Suggestion(command=f"holdfast resume --adopt {packet.task_id}", does="run it all the same")
+        return NextAction(name="resume", why=admitted.objection(packet), steps=(adopt,))
     failure = _last_failure(packet) if manifest["status"] in _MAY_HAVE_FAILED else {}
     if not failure and manifest["status"] == Status.INTERRUPTED:
         failure = _failure_of_stage(manifest)
@@ -47,6 +51,11 @@ def read(
     if waiting := manifest.get("asking"):
         return _of_items(packet, waiting, action)
     return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
+
+
+def _is_ours(packet: Packet) -> bool:
+    """Whether a runner has the task, or would run it."""
+    return locks.is_held(packet.runner_lock) or admitted.is_admitted(packet)
 
 
 def _of_items(packet: Packet, waiting: list[str], action: NextAction) -> NextAction:

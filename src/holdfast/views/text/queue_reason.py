@@ -10,9 +10,9 @@ from holdfast.model.record import Record
 from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item
 from holdfast.queue.local import LocalQueue
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
 from holdfast.store.layout import Home
-from holdfast.views.text import amounts, describe, home_down
+from holdfast.views.text import amounts, describe, home_down, keeper_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,8 +108,16 @@ def of_item(home: Home, item: Item, paused: list[str]) -> str:
         return own
     if os.path.exists(home.down):
         return home_down.QUEUE_WAITS
+    if why := unknown(home, item.task_id):
+        return why
     holds = read_holds(home)
     return question_of(home) or holds.of(item) or holds.all
+
+
+def unknown(home: Home, task_id: str) -> str:
+    """Why the keeper does not know the task; empty if it does."""
+    packet = home.packet(task_id)
+    return keeper_settings.warning(home) if admitted.is_admitted(packet) else admitted.objection(packet)
 
 
 #: Continues a queue that waits for a person.
@@ -144,6 +152,8 @@ def obstacles(home: Home, items: Iterable[Item], paused: list[str]) -> list[str]
         found.append(home_down.QUEUE_WAITS)
     else:
         found += held(home, items)
+        # Its tasks may not be among the items: the keeper removes what it does not know.
+        found += [other] if (other := keeper_settings.warning(home)) else []
     return found
 
 

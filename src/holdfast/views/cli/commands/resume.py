@@ -19,7 +19,7 @@ from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, prompt, terminal
-from holdfast.views.text import describe
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ COMMAND = Command(
             dest="adopt",
             kind="flag",
             help="Also one that no command here has created as it is now (from a backup, or changed), or "
-            "whose project is behind a link that leads elsewhere now.",
+            "whose project is behind a link that leads elsewhere now. With --all, show what they would run, "
+            "and ask.",
         ),
         targets.GOING_NO_WAIT,
         targets.everything("interrupted tasks, without those that wait for approval"),
@@ -61,14 +62,14 @@ def run(values: dict[str, Any]) -> int:
         values = {**values, "message": sys.stdin.read().strip()}
     if values["message"] is not None and not values["message"].strip():
         raise UsageError("-m: the message is empty", hint="give an answer, or leave out -m")
+    if values["adopt"] and not values["task"]:
+        return _adopt_all(values)
     chosen = targets.choose(
         values,
         "resume",
         fits=lambda row: row["status"] == Status.WAITING or _is_interrupted(row),
         by_all=_is_interrupted,
     )
-    if values["adopt"] and not values["task"]:
-        raise UsageError("--adopt: which task? Give its id", hint="holdfast resume --adopt 20260131-fix")
     going = [packet for packet in chosen.packets if not (values["adopt"] and _is_adopted(packet))]
     questions = {packet.task_id: question for packet in going if (question := _question(packet))}
     message = values["message"]
@@ -126,6 +127,50 @@ def _answer(question: str) -> tuple[str | None, bool]:
     return prompt.line("Answer (Enter: none, Ctrl-D: leave the task interrupted):")
 
 
+def _adopt_all(values: dict[str, Any]) -> int:
+    """Show what all tasks that no command here has created would run, and adopt them if a person agrees."""
+    if values["message"] is not None:
+        raise UsageError(
+            "-m: which task gets the answer? Give its id", hint="holdfast resume --adopt ID -m …"
+        )
+    chosen = targets.choose(values, "resume", fits=lambda row: row["status"] not in ENDS, unknown=True)
+    found = [packet for packet in chosen.packets if not locks.is_held(packet.runner_lock)]
+    if not found:
+        return 0
+    asker.require_person("adopt tasks", home=found[0].home)
+    stamps = [_stamp(packet) for packet in found]
+    for packet in found:
+        out.talk(f"{packet.task_id} would run {requests.runs(packet)}")
+    if not _can_ask():
+        names = " ".join(packet.task_id for packet in found)
+        raise NotPossible("--adopt: nobody can be asked", hint=f"holdfast resume --adopt {names}")
+    if not prompt.is_confirmed(f"Adopt {amounts.plural(len(found), 'task')}?"):
+        return 0
+    for packet, stamp in zip(found, stamps, strict=True):
+        if _stamp(packet) != stamp:
+            out.talk(f"left out {packet.task_id}: it was changed meanwhile")
+            continue
+        requests.adopt(packet)
+        out.talk(f"{packet.task_id} is now a task of this home")
+    _wake_keeper(found[0])
+    return 0
+
+
+def _stamp(packet: Packet) -> tuple[int, ...]:
+    """Changes with each change of the journal: no program can set the last time."""
+    try:
+        state = os.stat(packet.journal)
+    except OSError:
+        return ()
+    return state.st_dev, state.st_ino, state.st_size, state.st_ctime_ns
+
+
+def _wake_keeper(packet: Packet) -> None:
+    from holdfast.views.create import enqueue  # loads a database; rarely needed
+
+    enqueue.wake_keeper(packet.home, talk=out.talk)
+
+
 def _is_adopted(packet: Packet) -> bool:
     """Make it a task of this home, if it is none, and accept where its project is now. Returns whether it is
     now left to the keeper."""
@@ -147,10 +192,9 @@ def _is_adopted(packet: Packet) -> bool:
     requests.accept_project(packet)
     if status in (Status.INTERRUPTED, Status.WAITING) or status in ENDS:
         return False
-    from holdfast.views.create import enqueue  # loads a database; rarely needed
-
-    enqueue.wake_keeper(packet.home, talk=out.talk)
-    out.talk(f"{packet.task_id} was not created here; it is now a task of this home, and runs")
+    _wake_keeper(packet)
+    what = requests.runs(packet)
+    out.talk(f"{packet.task_id} was not created here; it is now a task of this home, and runs {what}")
     return True
 
 
