@@ -22,6 +22,11 @@ def commands_of(spec: TaskSpec) -> tuple[str, ...]:
     return spec.quality.accept if spec.quality is not None else ()
 
 
+def of_merges(spec: TaskSpec) -> tuple[str, ...]:
+    """The commands that a fan-out runs at every merge; its own gate has none."""
+    return spec.fan_out.quality.accept if spec.fan_out is not None else ()
+
+
 def accepting(stages: Sequence[StageSpec]) -> tuple[str, ...]:
     """The stages in whose gates the commands run, in order.
 

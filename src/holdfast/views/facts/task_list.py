@@ -63,6 +63,7 @@ def _tasks(
     for row in rows:
         if row.get("labels"):
             describe.mark_asking(row, home.packet(row["task_id"]))
+            describe.mark_left_out(row, home.packet(row["task_id"]))
     return rows, {*ended_ids} - found.keys()
 
 
@@ -73,6 +74,7 @@ def one(home: Home, task_id: str) -> dict[str, Any]:
         raise NotFound(f"there is no task {task_id}")
     _mark_lost(home, [found[0]])
     describe.mark_asking(found[0], home.packet(task_id))
+    describe.mark_left_out(found[0], home.packet(task_id))
     return found[0]
 
 
@@ -134,7 +136,9 @@ def last_line(output_log: str, row: dict[str, Any], now: float, folder: int | No
 
 
 #: What `note` tells of, besides a runner that is gone.
-_NOTED = ("asking", "waiting_for", "concerns", "denied", "applied", "denied_readers", "over_budget")
+_NOTED = (
+    "asking", "left_out", "waiting_for", "concerns", "denied", "applied", "denied_readers", "over_budget",
+)  # fmt: skip
 
 
 def _why_queued(row: dict[str, Any]) -> str:
@@ -167,7 +171,9 @@ def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for task_id in load.archived_ids(home):
         try:
-            rows.append({**short(load.read_true(home.archived(task_id))), "runner_gone": False})
+            row = {**short(load.read_true(home.archived(task_id))), "runner_gone": False}
+            describe.mark_left_out(row, home.archived(task_id))
+            rows.append(row)
         except HoldfastError:
             continue
     return _newest_first(rows, state)
