@@ -48,6 +48,12 @@ def test_items_are_worked_on_apart_and_merged_together() -> None:
     task.wait_for("completed", within_s=WITHIN_S)
     assert {name: row["state"] for name, row in rows(task).items()} == dict.fromkeys("abc", "merged")
     assert on_branch(repo, "c.txt") == "a\nb\n"
+    accept = "accept    1 command, passed at 3 merges (outputs/ITEM.merge.md)"
+    assert accept in holdfast("show", task.id).stdout
+    (told,) = [
+        row for row in json.loads(holdfast("report", "--json").stdout)["ended"] if row["task_id"] == task.id
+    ]
+    assert told["accepted"] == "accepted"
     # The user's own branch has none of it, and the three are tasks of the queue.
     assert not os.path.exists(os.path.join(repo.path, "a.txt"))
     for child in children(task, "a", "b", "c"):
@@ -114,6 +120,24 @@ def test_what_breaks_the_others_is_left_out_and_told() -> None:
     assert f"{refused['id']}: " in reason
     assert not os.path.exists(children(task, "c")[0].packet)
     assert accept in task.read("outputs", f"{refused['id']}.merge.md").decode()
+    # Its own acceptance passed, but every view says that it was left out, and it is not merged alone.
+    child, why = refused["task"], f"left out of the fan-out f1: {refused['reason']}"
+    shown = holdfast("show", child).stdout
+    assert "left out  of the fan-out f1: together with what is merged" in shown
+    assert "holdfast apply" not in shown
+    assert f"[{why}" in holdfast("ls").stdout
+    (told,) = [line for line in holdfast("report").stdout.splitlines() if f"  {child}  completed" in line]
+    assert f": {why}" in told
+    assert "accepted" not in told
+    done = holdfast("apply", child)
+    assert done.returncode == 3
+    assert f"{child} was {why}" in done.stderr
+    assert f"'holdfast apply --force {child}' merges it anyway" in done.stderr
+    assert holdfast("pr", child).returncode == 3
+    # Whatever an agent writes into the record: the journal of the fan-out knows it.
+    os.unlink(task.path("state", "fan-out.json"))
+    assert holdfast("apply", child).returncode == 3
+    assert holdfast("apply", "--force", child).returncode == 0
 
 
 def test_a_scope_holds_for_the_merge() -> None:
@@ -258,8 +282,14 @@ def test_a_fan_out_whose_items_wait_for_a_person_says_so() -> None:
     assert "next      holdfast resume f1.a -m 'ANSWER'" in shown
     assert "cost $0.25 (all items together)" in shown
     (row,) = [row for row in json.loads(holdfast("ls", "--json").stdout) if row["task_id"] == task.id]
-    assert (row["group"], row["asking"]) == ("needs you", ["f1.a"])
+    # The item needs you; the fan-out works, and says which item waits.
+    assert (row["group"], row["asking"]) == ("working", ["f1.a"])
     assert "[waits for a person, with f1.a]" in holdfast("ls").stdout
+    report = json.loads(holdfast("report", "--json").stdout)
+    assert [need["task_id"] for need in report["needs"]] == ["f1.a"]
+    assert [(each["task_id"], each["waits"]) for each in report["active"]] == [
+        ("f1", "waits for a person, with f1.a")
+    ]
     task.stop()
 
 

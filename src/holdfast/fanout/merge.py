@@ -14,7 +14,7 @@ from holdfast.errors import GitFailed, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.gates import acceptance_commands, room_commands
 from holdfast.model.record import Record
-from holdfast.model.spec import DEPENDENCIES, QualitySpec
+from holdfast.model.spec import DEPENDENCIES
 from holdfast.store import atomic
 from holdfast.store.no_links import plain_path
 from holdfast.workspace import base as bases
@@ -145,8 +145,7 @@ def _accept(work: MergeInput, tree: str) -> MergeResult | None:
     """Run the acceptance commands on the merged tree, in a clean room; None if they pass."""
     parent, item, spec = work.parent, work.item, work.spec
     assert spec.fan_out is not None
-    data = spec.fan_out.child.get("quality")
-    quality = QualitySpec.from_json(data) if isinstance(data, dict) else QualitySpec()  # pyright: ignore
+    quality = spec.fan_out.quality
     if not quality.accept:
         return None
     acceptance = acceptance_commands.Acceptance(

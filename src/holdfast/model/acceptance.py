@@ -30,6 +30,11 @@ def needs_brief(spec: TaskSpec, stages: Sequence[StageSpec]) -> bool:
     return spec.pipeline is not None and has_brief and not commands_of(spec)
 
 
+def of_merges(spec: TaskSpec) -> tuple[str, ...]:
+    """The commands that a fan-out runs at every merge; its own gate has none."""
+    return spec.fan_out.quality.accept if spec.fan_out is not None else ()
+
+
 def accepting(stages: Sequence[StageSpec]) -> tuple[str, ...]:
     """The stages in whose gates the commands run, in order.
 

@@ -291,7 +291,8 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     repair = stage_state.repair
     if repair is not None and (before is None or before.number <= repair.after):
         attempt.repair = repair
-        task.repair_log.append((at, repair))
+        if repair.number:
+            task.repair_log.append((at, repair))
     stage_state.attempt = attempt
     stage_state.gates_started = 0
     stage_state.needs_fresh_session = False

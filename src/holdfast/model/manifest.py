@@ -154,7 +154,7 @@ def _if_present(task: Task, observed: Observed, waiting_for: str | None) -> dict
         fields["concerns"] = [concern.to_json() for concern in found]
     if task.status is Status.COMPLETED and (over := task.over_budget):
         fields["over_budget"] = over  # otherwise it was stopped for it, which is its reason
-    if commands := acceptance.commands_of(spec):
+    if commands := acceptance.commands_of(spec) or acceptance.of_merges(spec):
         fields["accept"] = len(commands)
     if readers := permissions.denied_readers(task):
         fields["denied_readers"] = readers

@@ -225,6 +225,12 @@ class FanOutSpec(Record):
     #: How often work that does not fit the others goes back to its agent.
     times: int = 2
 
+    @property
+    def quality(self) -> QualitySpec:
+        """The acceptance commands of its items, which run again at every merge."""
+        data = self.child.get("quality")
+        return QualitySpec.from_json(data) if isinstance(data, dict) else QualitySpec()  # pyright: ignore
+
 
 class TaskSpec(Record):
     """One task."""

@@ -122,7 +122,7 @@ class Task:
         self.repairs: dict[str, int] = {}
         #: The last result of the acceptance commands, in whichever gate.
         self.accepted: ev.GateJudged | None = None
-        #: All repairs of this run that began, and when.
+        #: All repairs of this run that began, and when. What a person sent back is none.
         self.repair_log: list[tuple[str, ev.RepairPlanned]] = []
         #: The repair that is journalled, while the move that follows it is not.
         self.repairing: ev.RepairPlanned | None = None

@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock, ids
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model.fan_out import LEFT_OUT, MERGED, OPEN, PLANNER, FanOut, Merging, Row, child_id
+from holdfast.model.fan_out import LABEL, LEFT_OUT, MERGED, OPEN, PLANNER, FanOut, Merging, Row, child_id
 from holdfast.model.record import Record
 from holdfast.model.status import Status
 from holdfast.model.work_plan import MAX_ITEMS
@@ -143,6 +143,49 @@ def conclusion(packet: Packet) -> str:
     left = [f"{row.id}: {row.reason}" for row in record.rows if row.state == LEFT_OUT]
     text = f"{merged} of {len(record.rows)} merged" if record.rows else ""
     return f"{text}; left out: {'; '.join(left)}"[:_CONCLUSION_CHARS] if left else text
+
+
+def accepted_merges(packet: Packet) -> int:
+    """The merges at which the acceptance commands of a fan-out, if it has any, ran and passed."""
+    return sum(row.state == MERGED and row.files > 0 for row in _record(packet).rows)
+
+
+def refusal(packet: Packet, manifest: dict[str, Any]) -> str:
+    """`left out of the fan-out f1: it conflicts with …`: why the work of a completed task was not merged with
+    that of the other items; empty if it was, or if it is no item."""
+    parent = _parent(packet, manifest)
+    rows = _record(parent).rows if parent is not None else ()
+    for row in rows:
+        # A later run of the task, by a person, was not judged.
+        is_judged = row.state != MERGED and row.judged_run >= (manifest.get("run") or 1)
+        if row.task == packet.task_id and is_judged:
+            how = "left out of" if row.state == LEFT_OUT else "sent back by"
+            return f"{how} the fan-out {packet.task_id.rpartition('.')[0]}: {row.reason}"
+    return ""
+
+
+def sealed_refusal(packet: Packet, manifest: dict[str, Any]) -> str:
+    """The same by the last words of the fan-out in its journal: an agent can write the record, and so let its
+    work count as merged."""
+    parent = _parent(packet, manifest)
+    try:
+        ended = load.derived(parent) if parent is not None else {}
+    except HoldfastError:
+        return ""
+    if (manifest.get("finished_at") or "") > (ended.get("finished_at") or ""):
+        return ""  # this run was not judged
+    name = packet.task_id.rpartition(".")[2]
+    _, told, left = str(ended.get("status_reason")).partition("; left out: ")
+    is_named = bool(told) and f"; {name}: " in f"; {left}"
+    return f"left out of the fan-out {ended['task_id']}" if is_named else ""
+
+
+def _parent(packet: Packet, manifest: dict[str, Any]) -> Packet | None:
+    """The fan-out of which a completed task is an item."""
+    labels: dict[str, str] = manifest.get("labels") or {}
+    parent = packet.task_id.rpartition(".")[0]
+    is_item = bool(parent) and labels.get(LABEL) == parent and manifest["status"] == Status.COMPLETED
+    return load.wherever(packet.home.packet(parent)) if is_item else None
 
 
 def waiting_for_person(packet: Packet) -> list[str]:

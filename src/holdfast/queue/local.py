@@ -357,10 +357,13 @@ class LocalQueue:
                 self._requeue_if_unheld(waiter)
             return len(waiting)
         self._execute("UPDATE waits SET has_failed = 1 WHERE on_id = ?", task_id)
+        reason = f"{task_id} {_ENDED_AS.get(status, f'is {status}')}"
+        # One that is held because of it gets the new reason: a task that failed may be gone by now.
         return self._execute(
-            "UPDATE items SET state = 'held', reason = ? WHERE state = 'queued'"
-            " AND task_id IN (SELECT task_id FROM waits WHERE on_id = ?)",
-            *(f"{task_id} {_ENDED_AS.get(status, f'is {status}')}", task_id),
+            "UPDATE items SET state = 'held', reason = ?1 WHERE task_id IN (SELECT task_id FROM waits"
+            " WHERE on_id = ?2) AND (state = 'queued' OR (state = 'held' AND reason <> ?1"
+            " AND substr(reason, 1, length(?2) + 1) = ?2 || ' '))",
+            *(reason, task_id),
         ).rowcount
 
     def _requeue_if_unheld(self, task_id: str) -> bool:

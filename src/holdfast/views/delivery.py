@@ -9,7 +9,7 @@ from holdfast import clock
 from holdfast.errors import CommandNotFound, HoldfastError, NotPossible
 from holdfast.model.record import Record
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import asker, load
+from holdfast.packet import asker, fan_out, load
 from holdfast.store import index
 from holdfast.views import requests
 
@@ -34,15 +34,15 @@ _LOOK_S = 0.5
 def apply(packet: Packet, *, as_patch: bool, force: bool, warn: Callable[[str], None]) -> Applied:
     """Merge the work in a task's worktree into the project, and let its runner record that.
 
-    Work that a gate refused needs `force`. Raises ForPersons, NotPossible, LockHeld. A record that fails is
-    only a warning: the files are changed.
+    Work that a gate or its fan-out refused needs `force`. Raises ForPersons, NotPossible, LockHeld. A record
+    that fails is only a warning: the files are changed.
     """
     from holdfast.workspace.worktrees.apply import apply
 
     asker.check(asker.find(), packet, "apply")
     manifest = load.derived(packet)
     check_ended(packet, manifest)
-    if not force and (refused := refusal(manifest)):
+    if not force and (refused := refusal(packet, manifest)):
         raise NotPossible(
             refused,
             hint=f"'holdfast diff {packet.task_id}' shows it; "
@@ -66,9 +66,11 @@ def apply(packet: Packet, *, as_patch: bool, force: bool, warn: Callable[[str], 
     return applied
 
 
-def refusal(manifest: dict[str, Any]) -> str:
-    """Why the work of a task should not be merged: a gate, such as its acceptance, refused it. Empty if none
-    did, or if that was only a warning."""
+def refusal(packet: Packet, manifest: dict[str, Any]) -> str:
+    """Why the work of a task should not be merged: a gate, such as its acceptance, or its fan-out refused it.
+    Empty if none did, or if that was only a warning. `manifest` is derived from the journal."""
+    if left_out := fan_out.refusal(packet, manifest) or fan_out.sealed_refusal(packet, manifest):
+        return f"{packet.task_id} was {left_out}"
     stages: list[dict[str, Any]] = manifest.get("stages") or []
     if manifest["status"] == Status.COMPLETED or all(stage.get("gate") != "failed" for stage in stages):
         return ""
@@ -137,6 +139,8 @@ def _check_publishable(packet: Packet, manifest: dict[str, Any], *, draft: bool)
         return
     if manifest["status"] != Status.COMPLETED:
         raise NotPossible(f"{packet.task_id} is {manifest['status']}", hint="--draft opens a draft of it")
+    if refused := refusal(packet, manifest):
+        raise NotPossible(refused, hint="--draft opens a draft of it")
     if manifest.get("concerns"):
         first = manifest["concerns"][0]
         raise NotPossible(

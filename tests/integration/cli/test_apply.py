@@ -141,6 +141,29 @@ def test_work_that_its_acceptance_refused_is_merged_only_by_force(home: str) -> 
     assert os.path.exists(os.path.join(repo.path, "new"))
 
 
+def test_what_keeps_refused_work_is_what_the_hint_says(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    words = ("--id", "it", "--worktree", "--accept", "false", "--", "touch", "new")
+    assert holdfast("run", *words, cwd=repo.path).returncode == 1
+    for verb in ("rm", "archive"):
+        refused = holdfast(verb, "it")
+        assert refused.returncode == 3
+        assert "'holdfast apply --force it' applies it to" in refused.stderr
+        assert "'holdfast archive --force it' archives the task and keeps it" in refused.stderr
+    done = holdfast("archive", "--force", "it")
+    assert done.returncode == 0, done.stderr
+    assert "its worktree stays: it has unmerged work: 1 uncommitted file in" in done.stderr
+    assert "it" not in holdfast("ls", "-q").stdout.split()
+    assert holdfast("prune", "--keep", "0", "--yes").returncode == 0
+    refused = holdfast("rm", "it")
+    assert refused.returncode == 3
+    assert "'holdfast archive --restore it' brings the task back" in refused.stderr
+    assert holdfast("archive", "--restore", "it").returncode == 0
+    assert holdfast("apply", "--force", "it").returncode == 0
+    assert os.path.exists(os.path.join(repo.path, "new"))
+
+
 def test_a_person_may_merge_what_acceptance_refused(home: str) -> None:
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
     repo.commit("a")

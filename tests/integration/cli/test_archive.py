@@ -316,7 +316,7 @@ def test_what_cannot_be_restored_is_named(home: str) -> None:
     assert holdfast("archive", "--restore", "short", "--all-ended").returncode == 2
 
 
-def test_a_failed_task_that_others_need_is_not_archived() -> None:
+def test_a_failed_task_that_others_need_is_neither_archived_nor_removed() -> None:
     Task.shell("exit 1", "--id", "first", "--max-retries", "0").wait_for("failed")
     assert holdfast("submit", "--id", "second", "--after", "first", "--", "true").returncode == 0
     for words in (("first",), ("--all-ended",)):
@@ -328,3 +328,10 @@ def test_a_failed_task_that_others_need_is_not_archived() -> None:
     assert holdfast("submit", "--id", "third", "--after", "first", "--", "true").returncode == 0
     assert "second and 1 more need it to be completed" in holdfast("archive", "first").stderr
     assert holdfast("queue", "retry", "second").returncode == 0
+    refused = holdfast("rm", "first")
+    assert refused.returncode == 3
+    assert "cannot remove first: third needs it to be completed" in refused.stderr
+    assert "'holdfast rm --force first' removes it anyway" in refused.stderr
+    assert "first failed" in holdfast("ls").stdout
+    assert holdfast("rm", "--force", "first").returncode == 0
+    assert "first is gone" in holdfast("ls").stdout  # it cannot be retried any more

@@ -385,6 +385,18 @@ def test_a_retry_from_a_stage_begins_it_again() -> None:
     assert [found.name for found in story.task.due] == ["a_run"]
 
 
+@pytest.mark.parametrize(("number", "repairs"), [(0, 0), (1, 1)])
+def test_what_a_person_sends_back_is_no_repair(number: int, repairs: int) -> None:
+    story = Story((stage("impl"), stage("verify")), pipeline=PIPELINE)
+    story.open(1, stage="impl").start(1).move("running").end(1, "success").move("completing")
+    story.tell(ev.GateJudged(stage="impl", attempt=1, passed=True), ev.StageDone(stage="impl", attempt=1))
+    story.tell(ev.RepairPlanned(stage="impl", after=1, failed_stage="verify", number=number))
+    story.move("spawning").open(2, stage="impl")
+    assert story.task.repairs.get("verify", 0) == len(story.task.repair_log) == repairs
+    assert story.task.attempt is not None
+    assert story.task.attempt.repair is not None  # its agent is told what was refused
+
+
 def test_the_end_of_a_limit_that_was_reported_once_is_kept() -> None:
     until = clock.iso(BEGIN + 3600)
     story = Story().attempt(1)

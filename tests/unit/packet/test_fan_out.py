@@ -71,3 +71,20 @@ def test_a_planner_in_any_state_costs_no_view(packet: Packet, state: str) -> Non
     planning = Row(id="plan", task="f.plan", state=state)
     fan_out.write(packet, FanOut(planning=planning, rows=(Row(id="a", task="f.a"),)))
     assert fan_out.waiting_for_person(packet) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"state": "left_out", "judged_run": 2}, "left out of the fan-out f: too wide"),
+        ({"state": "open", "judged_run": 2}, "sent back by the fan-out f: too wide"),
+        ({"state": "merged", "judged_run": 2}, ""),
+        ({"state": "left_out", "judged_run": 1}, ""),  # a person retried it since
+    ],
+)
+def test_an_item_knows_whether_its_work_was_refused(packet: Packet, row: dict[str, Any], told: str) -> None:
+    fan_out.write(packet, FanOut(rows=(Row(id="a", task="f.a", reason="too wide", **row),)))
+    manifest = {"status": "completed", "run": 2, "labels": {"fan-out": "f"}}
+    assert fan_out.refusal(packet.home.packet("f.a"), manifest) == told
+    assert fan_out.refusal(packet.home.packet("f.b"), manifest) == ""
+    assert fan_out.refusal(packet.home.packet("f.a"), {**manifest, "labels": None}) == ""

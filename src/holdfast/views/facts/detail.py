@@ -50,6 +50,7 @@ class Detail:
         self.task_id = packet.task_id
         self.manifest: dict[str, Any] = manifest if manifest is not None else load.read_true(packet)
         describe.mark_waiting_for_person(self.manifest, packet)
+        describe.mark_left_out(self.manifest, packet)
 
     @cached_property
     def runner_gone(self) -> bool | None:

@@ -14,7 +14,7 @@ from holdfast.model.next_action import Suggestion
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.state import closed_question
 from holdfast.model.status import ENDS, Status, needs_look
-from holdfast.packet import load, metrics
+from holdfast.packet import fan_out, load, metrics
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import events, home_status, task_list
@@ -226,6 +226,7 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "stage": row["stage"],
         "elapsed_s": round(describe.elapsed_s(row, now), 3),
         "wake_at": row["wake_at"],
+        "waits": describe.waiting_for(row),
         "last_line": tail.last_line(home.packet(row["task_id"]).output_log),
     }
 
@@ -242,7 +243,7 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "concerns": describe.concerns(row),
         "denied": row.get("denied") or [],
         "over_budget": row.get("over_budget"),
-        "accepted": _accepted(row),
+        "accepted": _accepted(packet, row),
         "applied": next_action.applied_words(row),
         "finished_at": row["finished_at"],
         "took_s": round(describe.elapsed_s(row, now), 3),
@@ -260,8 +261,10 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
     }
 
 
-def _accepted(row: dict[str, Any]) -> str:
+def _accepted(packet: Packet, row: dict[str, Any]) -> str:
     """What its acceptance commands prove about a completed task; empty if it had none."""
+    if row.get("left_out") or (describe.is_fan_out(row) and not fan_out.accepted_merges(packet)):
+        return ""
     if describe.has_passed_before(row):
         return describe.PASSED_BEFORE
     return "accepted" if row.get("accept") and row["status"] == Status.COMPLETED else ""

@@ -89,8 +89,10 @@ def _rows(
         rows = [row for row in QueuePlaces(home).arrange(rows) if describe.state(row) == state]
     _mark_lost(home, rows)
     for row in rows:
-        if row["status"] == Status.RUNNING and row.get("labels"):
-            describe.mark_waiting_for_person(row, home.packet(row["task_id"]))
+        if row.get("labels"):
+            packet = home.packet(row["task_id"])
+            describe.mark_waiting_for_person(row, packet)
+            describe.mark_left_out(row, packet)
     return rows
 
 
@@ -101,6 +103,7 @@ def one(home: Home, task_id: str) -> dict[str, Any]:
         raise NotFound(f"there is no task {task_id}")
     _mark_lost(home, [found[0]])
     describe.mark_waiting_for_person(found[0], home.packet(task_id))
+    describe.mark_left_out(found[0], home.packet(task_id))
     return found[0]
 
 
@@ -162,7 +165,9 @@ def last_line(output_log: str, row: dict[str, Any], now: float, folder: int | No
 
 
 #: What `note` tells of, besides a runner that is gone.
-_NOTED = ("asking", "waiting_for", "concerns", "denied", "applied", "denied_readers", "over_budget")
+_NOTED = (
+    "asking", "left_out", "waiting_for", "concerns", "denied", "applied", "denied_readers", "over_budget",
+)  # fmt: skip
 
 
 def _why_queued(row: dict[str, Any]) -> str:
@@ -195,7 +200,9 @@ def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for task_id in load.archived_ids(home):
         try:
-            rows.append({**short(load.read_true(home.archived(task_id))), "runner_gone": False})
+            row = {**short(load.read_true(home.archived(task_id))), "runner_gone": False}
+            describe.mark_left_out(row, home.archived(task_id))
+            rows.append(row)
         except HoldfastError:
             continue
     return _newest_first(rows, state)

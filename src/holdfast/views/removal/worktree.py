@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
+from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
@@ -122,5 +124,23 @@ def _check(packet: Packet, worktree: Worktree) -> bool:
     if is_whole:
         sandbox_commits.bring(packet, worktree)
     is_applied = is_whole and apply.is_applied(packet)
-    removal.check_removable(worktree, scope.of(packet), is_applied=is_applied)
+    removal.check_removable(
+        worktree, scope.of(packet), is_applied=is_applied, how_to_keep=partial(_how_to_keep, packet, worktree)
+    )
     return is_applied
+
+
+def _how_to_keep(packet: Packet, worktree: Worktree) -> str:
+    """The commands for work that is merged nowhere. What was refused is merged only by force."""
+    from holdfast.views import delivery
+
+    task_id = packet.task_id
+    if packet.path == packet.home.archived(task_id).path:
+        return f"'holdfast archive --restore {task_id}' brings the task back, and then it can be applied"
+    try:
+        is_refused = bool(delivery.refusal(packet, load.derived(packet)))
+    except HoldfastError:
+        is_refused = False
+    apply = f"'holdfast apply {'--force ' if is_refused else ''}{task_id}' applies it to {worktree.main}"
+    refused = ", although it was refused" if is_refused else ""
+    return f"{apply}{refused}; 'holdfast archive --force {task_id}' archives the task and keeps it"

@@ -53,8 +53,6 @@ def group(manifest: dict[str, Any], now: float | None = None, *, is_archived: bo
         return "needs you" if is_open else "ended"
     if status in (Status.INTERRUPTED, UNREADABLE) or (status == Status.QUEUED and is_held(manifest)):
         return "needs you"
-    if manifest.get("asking"):
-        return "needs you"
     return str(status) if status in (Status.WAITING, Status.QUEUED) else "working"
 
 
@@ -198,7 +196,7 @@ def concerns(manifest: dict[str, Any]) -> str:
 
         objected = objections.all_as_text(manifest["concerns"])
     denied: list[dict[str, str]] = manifest.get("denied") or []
-    found: list[str] = []
+    found = [manifest["left_out"]] if manifest.get("left_out") else list[str]()
     if denied and manifest["status"] == Status.COMPLETED:
         allow, tools = denied[0]["allow"], denied[0].get("tools") or ""
         more = f" (--permissions {allow} allows more)" if allow else ""
@@ -268,6 +266,15 @@ def mark_waiting_for_person(manifest: dict[str, Any], packet: Packet) -> None:
 
         if waiting := records.waiting_for_person(packet):
             manifest["asking"] = waiting
+
+
+def mark_left_out(manifest: dict[str, Any], packet: Packet) -> None:
+    """Set `left_out` of a task whose fan-out did not merge its work: why."""
+    if manifest["status"] == Status.COMPLETED and manifest.get("labels"):
+        from holdfast.packet import fan_out as records  # few tasks have labels
+
+        if refused := records.refusal(packet, manifest):
+            manifest["left_out"] = refused
 
 
 def takeover_end(how: str | None) -> str:

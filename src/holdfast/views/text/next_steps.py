@@ -50,6 +50,11 @@ def read(
     )
     if waiting := manifest.get("asking"):
         return _of_items(packet, waiting, action)
+    if action.name == "apply" and manifest.get("labels"):
+        from holdfast.packet import fan_out  # few tasks have labels
+
+        if refused := fan_out.refusal(packet, manifest):
+            action = _of_left_out(packet, refused, action)
     return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
 
 
@@ -69,6 +74,20 @@ def _of_items(packet: Packet, waiting: list[str], action: NextAction) -> NextAct
             continue  # it is gone
     why = f"its tasks wait for a person: {', '.join(waiting)}"
     return NextAction(name="answer", why=why, steps=tuple(steps), otherwise=action.otherwise)
+
+
+def _of_left_out(packet: Packet, refused: str, action: NextAction) -> NextAction:
+    """For work that its fan-out did not merge: what to do instead of merging it alone."""
+    parent, steps = packet.home.packet(packet.task_id.rpartition(".")[0]), list(action.steps[:1])
+    try:
+        if load.read_manifest(parent)["status"] in ENDS:
+            retry = Suggestion(command=f"holdfast retry {parent.task_id}", does="try what was left out again")
+            steps.append(retry)
+    except HoldfastError:
+        pass  # it is archived
+    return NextAction(
+        name="read_diff", why=f"it was {refused}", steps=tuple(steps), otherwise=action.otherwise
+    )
 
 
 def unapplied(packet: Packet) -> str:

@@ -21,15 +21,24 @@ from holdfast.workspace.worktrees import submodules, unmerged, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.store.layout import Packet
     from holdfast.workspace.scope import Scope
     from holdfast.workspace.worktrees.worktree import Worktree
 
 
-def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: bool = False) -> None:
+def check_removable(
+    tree: Worktree,
+    scope: Scope | None = None,
+    *,
+    is_applied: bool = False,
+    how_to_keep: Callable[[], str] | None = None,
+) -> None:
     """Raises NotPossible if the worktree has work that exists nowhere else.
 
     With `is_applied`, its files were applied as a patch; commits of submodules are never part of a patch.
+    `how_to_keep` is asked for the hint then.
     """
     task_id = os.path.basename(tree.path)
     if not os.path.isdir(tree.common_dir):
@@ -56,12 +65,17 @@ def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: b
     parts = [f"{plural(unmerged.commits_ahead(tree), 'commit')} {where}"] if commits else []
     parts += [f"{plural(len(files), 'uncommitted file')} in {tree.path}"] if files else []
     parts += [f"{plural(count, 'commit')} in the submodule {path}" for path, count in inside.items()]
-    raise NotPossible(f"{task_id} has unmerged work: {' and '.join(parts)}", hint=_hint(tree, inside))
+    to_keep = (
+        f"'holdfast apply {task_id}' applies it to {tree.main}" if how_to_keep is None else how_to_keep()
+    )
+    raise NotPossible(
+        f"{task_id} has unmerged work: {' and '.join(parts)}", hint=_hint(tree, inside, to_keep)
+    )
 
 
-def _hint(tree: Worktree, inside: dict[str, int]) -> str:
+def _hint(tree: Worktree, inside: dict[str, int], to_keep: str) -> str:
     task_id = os.path.basename(tree.path)
-    hints = [f"'holdfast apply {task_id}' applies it to {tree.main}"]
+    hints = [to_keep]
     if unmerged.stray_commits(tree):
         hints.append(f"'git merge {tree.branch}' merges the commits that are only on that branch")
     if inside:

@@ -27,8 +27,9 @@ COMMAND = Command(
     description="Commits what is uncommitted in the worktree and merges its HEAD into your current branch, "
     "including commits in submodules. For a packet, only changes inside its scope are merged; the others "
     "are listed. On a conflict, or if your own files are in the way, nothing is changed. Hooks are not run. "
-    "Work that a gate refused, such as its acceptance, is merged only with --force, or after a question on "
-    "a terminal; that of a task that failed otherwise, or that reviewers object to, with a warning.",
+    "Work that a gate refused, such as its acceptance, or that a fan-out left out, is merged only with "
+    "--force, or after a question on a terminal; that of a task that failed otherwise, or that reviewers "
+    "object to, with a warning.",
     examples=("holdfast apply 20260131-fix", "holdfast apply 20260131-fix --patch"),
     arguments=(TASK,),
     options=(
@@ -38,7 +39,7 @@ COMMAND = Command(
             kind="flag",
             help="Change the files, but commit nothing.",
         ),
-        Option(flags=("--force",), dest="force", kind="flag", help="Merge work that a gate refused."),
+        Option(flags=("--force",), dest="force", kind="flag", help="Merge work that was refused."),
         JSON,
     ),
 )
@@ -96,7 +97,7 @@ def _is_confirmed(packet: Packet) -> bool:
     """Whether a person on the terminal merges work that was refused."""
     if not (sys.stdin.isatty() and terminal.is_terminal(sys.stderr)):
         return False
-    if not (refused := delivery.refusal(load.derived(packet))):
+    if not (refused := delivery.refusal(packet, load.derived(packet))):
         return False
     out.talk(refused)
     return prompt.is_confirmed("Merge it anyway?")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.errors import HoldfastError, NotPossible, UsageError
-from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.packet.archive import archive, restore
-from holdfast.queue import sync
 from holdfast.queue.dependents import Dependents
 from holdfast.store.layout import Home, Packet
 from holdfast.views import option_values
@@ -26,12 +24,14 @@ COMMAND = Command(
     name="archive",
     summary="Archive ended tasks, or restore them.",
     description="Moves their packets to archive/ in the home. 'show', 'logs', 'events' and 'metrics' still "
-    "read them; 'ls --archived' lists them; 'rm' and 'prune' remove them. Tasks that have not ended, whose "
-    "worktree has unmerged work, or that failed while other tasks wait for them, are not archived.",
+    "read them; 'ls --archived' lists them; 'rm' and 'prune' remove them. Tasks that have not ended, or that "
+    "failed while other tasks wait for them, are not archived; one whose worktree has unmerged work only "
+    "with --force: the worktree and its branch stay as they are.",
     examples=(
         "holdfast archive 20260131-fix",
         "holdfast archive --all-ended --older-than 7d",
         "holdfast archive --all-ended --notes",
+        "holdfast archive --force 20260131-fix",
         "holdfast archive --restore 20260131-fix",
     ),
     arguments=(Argument(dest="task", metavar="[TASK…]", required=False, many=True, completes="ended-task"),),
@@ -44,6 +44,10 @@ COMMAND = Command(
         Option(
             flags=("--notes",), dest="notes", kind="flag",
             help="Save each summary in docs/sessions/ of its project.",
+        ),
+        Option(
+            flags=("--force",), dest="force", kind="flag",
+            help="Archive tasks with unmerged work, which stays in their worktrees.",
         ),
         Option(flags=("--restore",), dest="restore", kind="flag", help="Bring archived tasks back."),
     ),
@@ -71,12 +75,14 @@ def run(values: dict[str, Any]) -> int:
         if older_s is not None and clock.now() - retention.ended_at(packet) <= older_s:
             continue
         try:
-            _check_dependents(packet, dependents.of(packet.task_id))
-            check_merged(packet)
+            dependents.check_unneeded(packet.task_id, "archive")
+            kept = _unmerged(packet, force=values["force"])
             page = _write_notes(packet, make=values["notes"])
             target = archive(packet)
             count += 1
             out.talk(f"archived {packet.task_id} in {target.path}" + (f", notes in {page}" if page else ""))
+            if kept:
+                out.talk(f"its worktree stays: {kept}")
         except HoldfastError as error:
             out.complain(error)
             refused += 1
@@ -90,7 +96,7 @@ def run(values: dict[str, Any]) -> int:
 
 def _restore(home: Home, values: dict[str, Any]) -> int:
     """Bring each task back; a failure does not stop the others."""
-    for other in ("all_ended", "older_than", "notes"):
+    for other in ("all_ended", "older_than", "notes", "force"):
         option_values.only_one(values, "restore", other)
     if not values["task"]:
         raise UsageError("--restore needs a task", hint="'holdfast ls --archived' lists archived tasks")
@@ -110,16 +116,15 @@ def _restore(home: Home, values: dict[str, Any]) -> int:
     return status
 
 
-def _check_dependents(packet: Packet, waiting: list[str]) -> None:
-    """Raises NotPossible if other tasks need this one to be completed: an archived task cannot be retried."""
-    if waiting and sync.status_of(packet.home, packet.task_id) != Status.COMPLETED:
-        one = waiting[0]
-        need = f"and {len(waiting) - 1} more need" if len(waiting) > 1 else "needs"
-        raise NotPossible(
-            f"cannot archive {packet.task_id}: {one} {need} it to be completed",
-            hint=f"'holdfast retry {packet.task_id}' runs it again; 'holdfast queue retry {one}' lets {one} "
-            f"run without it; 'holdfast stop {one}' ends {one}",
-        )
+def _unmerged(packet: Packet, *, force: bool) -> str:
+    """What of its work is merged nowhere; empty if all is. Raises NotPossible for it without `force`."""
+    try:
+        check_merged(packet)
+    except NotPossible as error:
+        if not force:
+            raise
+        return str(error)
+    return ""
 
 
 def _find(home: Home, texts: list[str], *, archived: bool = False) -> list[Packet | HoldfastError]:

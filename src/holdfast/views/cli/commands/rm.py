@@ -42,8 +42,9 @@ COMMAND = Command(
     summary="Remove ended tasks with all their files.",
     description="Needs the full id. A task that has not ended is refused; --force stops it first. The "
     "project is never touched. A task's worktree is removed with it; one with unmerged work is refused "
-    "without --force, and its commits stay on the branch. Changes outside the scope that 'apply' left out "
-    "are kept as a patch in the home.",
+    "without --force, and its commits stay on the branch. A task that failed while others wait for it is "
+    "refused without --force, too. Changes outside the scope that 'apply' left out are kept as a patch in "
+    "the home.",
     examples=(
         "holdfast rm 20260131-fix",
         "holdfast rm --force 20260131-fix",
@@ -90,11 +91,15 @@ def run(values: dict[str, Any]) -> int:
             asker.check(who, packet, "rm")
             _check_items(text, [name for name in items.get(text, ()) if name not in removed])
             _check_ended(packet, force=values["force"], stopping=stopping.get(text))
+            if not values["force"]:
+                anyway = f"; 'holdfast rm --force {packet.task_id}' removes it anyway"
+                dependents.check_unneeded(packet.task_id, "remove", anyway=anyway)
             worktree_note = remove_worktree(packet, force=values["force"]).note
             dependents.note_removal(packet.task_id)
             daemons = leftovers.still_running(packet)  # read now: the journal is about to be removed
             left = [] if values["items"] else _items_left(home, packet)
             remove_task(packet)
+            dependents.note_removed(packet.task_id)
             removed.append(packet.task_id)
             running = ", ".join(f"{pid} {command}" for pid, command in daemons.items())
             _audit(home, packet.task_id, f"still running: {running}" if running else "")

@@ -143,6 +143,7 @@ def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
     line = (
         f"{row['task_id']}  {row['status']}, {row['agent']}, {clock.duration_text(row['elapsed_s'])}{wakes}"
     )
+    line += f", {row['waits']}" if row["waits"] else ""
     return f"{line}: {row['last_line']}" if detailed and row["last_line"] else line
 
 

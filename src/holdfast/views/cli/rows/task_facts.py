@@ -42,6 +42,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *named_rows("labels", [_labels(manifest)] if manifest.get("labels") else []),
         *_state(manifest),
         *named_rows("archived", [_RESTORE.format(packet.task_id)] if task.is_archived else []),
+        *named_rows("left out", [text] if (text := _left_out(manifest)) else []),
         *_concerns(manifest),
         *_queue(task),
         *_waiting(task, now),
@@ -82,6 +83,10 @@ def _aligned(steps: list[tuple[str, str]]) -> list[str]:
     """Commands in one column, what they do in another."""
     width = fit_text.command_width(command for command, _ in steps)
     return [f"{command:{width}}   {does}" for command, does in steps]
+
+
+def _left_out(manifest: dict[str, Any]) -> str:
+    return str(manifest.get("left_out") or "").removeprefix("left out ")
 
 
 def _labels(manifest: dict[str, Any]) -> str:
@@ -224,6 +229,12 @@ def _acceptance(task: Detail) -> list[tuple[str, str]]:
     count = amounts.plural(manifest["accept"], "command")
     if task.task is None:
         return [("accept", count)]  # its journal is gone
+    if task.task.spec.fan_out is not None:
+        from holdfast.packet import fan_out  # few tasks are one
+
+        merges = fan_out.accepted_merges(task.packet)
+        passed = f"passed at {amounts.plural(merges, 'merge')} (outputs/ITEM.merge.md)"
+        return [("accept", f"{count}, {passed if merges else 'not run yet'}")]
     if (judged := task.task.accepted) is None:
         return [("accept", f"{count}, not run yet")]
     concluded = "passed" if judged.passed else "failed"
