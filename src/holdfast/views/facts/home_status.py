@@ -51,9 +51,9 @@ def gather(home: Home) -> dict[str, Any]:
         alerts += _task_alerts(home, row)
     keeper = _owner(home.keeper_lock)
     queue, queue_alerts, in_slots = _queue(home, {row["task_id"]: row for row in live})
+    counts = queue_reason.with_held(counts, queue["states"] if queue is not None else {})
     if keeper is None:
-        states: dict[str, int] = queue["states"] if queue is not None else {}
-        alerts += _keeper_alerts(home, queued=queue_reason.with_held(counts, states).get("queued", 0))
+        alerts += _keeper_alerts(home, queued=counts.get("queued", 0))
     elif (owner := lock_owner.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
         alerts.append(
             Alert(

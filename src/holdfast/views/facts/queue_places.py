@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ class QueuePlaces:
             self._of[item.task_id] = {"position": position, "state": item.state, "waits": why}
         self.obstacles = queue_reason.obstacles(self._home, waiting, paused)
 
+    @property
+    def held(self) -> dict[str, str]:
+        """The tasks that only a person can let start, as far as the queue was read, and their states."""
+        return {
+            task_id: place["state"] for task_id, place in self._of.items() if place["state"] in describe.HELD
+        }
+
     def arrange(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The same rows, of which the queued ones have their place and are in the order in which they will
         start. Reads the queue, if there are any."""
@@ -87,6 +95,13 @@ class QueuePlaces:
         home = self._home
         files = (home.queue, f"{home.queue}-wal", home.loop, home.interrupt_request, home.down)
         return [_stamp(path) for path in files]
+
+
+def held(home: Home) -> dict[str, str]:
+    """The tasks that the queue does not start by itself, and their states in it."""
+    places = QueuePlaces(home)
+    places.read()
+    return places.held
 
 
 def in_order(items: list[Item]) -> list[Item]:

@@ -17,8 +17,7 @@ from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import load, metrics
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
-from holdfast.views.facts import events, home_status, task_list
-from holdfast.views.facts.queue_places import in_order
+from holdfast.views.facts import events, home_status, queue_places, task_list
 from holdfast.views.text import describe, next_steps, queue_reason
 
 TYPE_CHECKING = False
@@ -38,7 +37,8 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     since = now - since_s
     status = home_status.gather(home)
     rows = task_list.tasks(home, everything=True, state=None)
-    everything = metrics.refresh(home)
+    held = queue_places.held(home)
+    everything = metrics.refresh(home, held=held)
     tasks: list[dict[str, Any]] = list(everything["tasks"].values())
     ended = _ended_since(home, [*rows, *task_list.archived(home, state=None)], clock.iso(since), now)
     # What was archived was dealt with.
@@ -67,7 +67,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
         "ended": ended,
         "interrupts": interrupts,
         "takeovers": takeovers,
-        "statistics": statistics.of_home(tasks, now, since=since),
+        "statistics": statistics.of_home(tasks, now, since=since, held=held),
         "statistics_of_all": everything["home"],
     }
 
@@ -189,7 +189,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
         try:
             with LocalQueue(home, reads_only=True) as queue:
-                items = in_order([item for item in queue.items() if item.state != "claimed"])
+                items = queue_places.in_order([item for item in queue.items() if item.state != "claimed"])
                 paused = queue.paused()
         except HoldfastError:
             items, paused = [], []

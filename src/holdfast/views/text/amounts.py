@@ -63,8 +63,8 @@ def cost(manifest: dict[str, Any]) -> str:
 
 def in_runs(manifest: dict[str, Any]) -> str:
     """` in 2 runs`, after what all runs of a task used; empty if it was never retried."""
-    run = manifest.get("run") or 1
-    return f" in {run} runs" if run > 1 else ""
+    runs = manifest.get("runs") or manifest.get("run") or 1
+    return f" in {runs} runs" if runs > 1 else ""
 
 
 def dollars(usd: float | None, *, is_partial: bool) -> str:

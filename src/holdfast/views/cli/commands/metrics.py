@@ -9,6 +9,7 @@ from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
+from holdfast.views.facts import queue_places
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def run(values: dict[str, Any]) -> int:
         else:
             _print(_task_rows(task))
         return 0
-    everything = metrics.refresh(home)
+    everything = metrics.refresh(home, held=queue_places.held(home))
     if values["prometheus"]:
         print(statistics.prometheus(everything["home"], everything["tasks"].values()), end="")
     elif values["json"]:
@@ -74,11 +75,12 @@ def _print(rows: list[tuple[str, str]]) -> None:
 
 def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
     took = "-" if task["duration_s"] is None else clock.duration_text(task["duration_s"])
+    last = " in the last run" if task["runs"] > 1 else ""
     return [
         ("task", task["task_id"]),
         ("state", task["status"]),
         ("agent", task["agent"] or "-"),
-        ("duration", f"{took}, active {clock.duration_text(task['active_s'])}"),
+        ("duration", f"{took}{last}, active {clock.duration_text(task['active_s'])}{amounts.in_runs(task)}"),
         (
             "attempts",
             f"{task['attempts']}, {amounts.plural(task['retries'], 'retry')}, "

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from holdfast import clock
 from holdfast.model.record import Record
-from holdfast.views.text import amounts, describe, queue_reason
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,8 +70,7 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
     keeper_state = (
         f"process {keeper['pid']}" if keeper else "not running" + (" (down)" if facts["down"] else "")
     )
-    held = Counter(str(row["state"]) for row in facts["queue"])
-    counts = amounts.by_state(queue_reason.with_held(facts["counts"], held)) or "none"
+    counts = amounts.by_state(facts["counts"]) or "none"
     state = [f"keeper: {keeper_state}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
     needs, ended, active = facts["needs"], facts["ended"], facts["active"]
     queue = facts["queue"]
