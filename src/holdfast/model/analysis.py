@@ -7,6 +7,7 @@ make the rest unreadable.
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model.attempt_numbers import AttemptNumbers
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.stage_usage import StageUsages
 
@@ -89,6 +90,7 @@ class Analysis:
         self.turns: int | None = None
         self.stages_done: list[str] = []
         self.stages = StageUsages()
+        self.numbers = AttemptNumbers()
         self.active = ActiveTime()
         #: Calls that have not ended, by attempt and id.
         self.open_calls: dict[tuple[Any, Any], dict[str, Any]] = {}
@@ -99,6 +101,7 @@ class Analysis:
         self.events[kind] = self.events.get(kind, 0) + 1
         self.first_at = self.first_at or at
         self.last_at = at
+        self.numbers.apply(line)
         handler = _HANDLERS.get(kind)
         if handler is not None or kind in _OF_STAGES:
             try:
