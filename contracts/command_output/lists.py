@@ -148,7 +148,15 @@ SHORT = of_fields(
         },
         "runner_gone": RUNNER_GONE,
         "queue": or_null(
-            of_fields({"position": COUNT, "state": TEXT, "waits": TEXT}),
+            of_fields(
+                {
+                    "position": COUNT,
+                    "state": TEXT,
+                    "waits": TEXT,
+                    "held_by": {**TEXT, "description": "the failed task for which it is held"},
+                },
+                optional=("held_by",),
+            ),
         ),
         "group": TEXT,
         "elapsed_s": POSITIVE,

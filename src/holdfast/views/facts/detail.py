@@ -264,7 +264,8 @@ class Detail:
         if item is None:
             return None
         reason = queue_reason.of_item(self.packet.home, item, paused)
-        return QueuePosition(state=item.state, reason=reason)
+        held_by = queue_reason.held_by(self.packet.home, item)
+        return QueuePosition(state=item.state, reason=reason, held_by=held_by)
 
     @cached_property
     def worktree(self) -> Worktree | None:
@@ -347,6 +348,7 @@ class Detail:
             self.packet,
             self.manifest,
             queue_state=self.queue.state if self.queue is not None else "",
+            held_by=self.queue.held_by if self.queue is not None else "",
             is_runner_lost=bool(self.lost_runner_message) and os.path.exists(self.packet.home.down),
             workspace=self.changed,
         )

@@ -312,8 +312,10 @@ def _queue(
             in_slots.add(item.task_id)
         if item.state in ("held", "poison"):
             task = {"task_id": item.task_id, "status": "queued"}
-            (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
-            text = f"{item.task_id} is {item.state}: {item.reason}; {retry.as_hint()}"
+            held_by = queue_reason.held_by(home, item)
+            steps = next_action.for_manifest(task, queue_state=item.state, held_by=held_by).steps
+            hints = " or ".join(step.as_hint() for step in steps)
+            text = f"{item.task_id} is {item.state}: {item.reason}; {hints}"
             alerts.append(Alert(level=QUESTION, text=text, kind="held"))
     if without_item:
         states["queued"] = states.get("queued", 0) + len(without_item)

@@ -23,7 +23,8 @@ class QueuePlaces:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._stamps: object = None
-        #: By task: `position` (from 1), `state` of its item, and what it `waits` for.
+        #: By task: `position` (from 1), `state` of its item, what it `waits` for, and `held_by`, if a failed
+        #: task holds it.
         self._of: dict[str, dict[str, Any]] = {}
         #: Sentences about what keeps queued tasks from starting.
         self.obstacles: list[str] = []
@@ -56,6 +57,8 @@ class QueuePlaces:
         for position, item in enumerate(waiting, 1):
             why = queue_reason.reason(item, paused, holds)
             self._of[item.task_id] = {"position": position, "state": item.state, "waits": why}
+            if on_id := queue_reason.held_by(self._home, item):
+                self._of[item.task_id]["held_by"] = on_id
         self.obstacles = queue_reason.obstacles(self._home, waiting, paused)
 
     @property

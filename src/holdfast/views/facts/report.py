@@ -110,12 +110,13 @@ def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]
     reason = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     found = [_need("", "stopped", describe.one_line(reason), _RESUME_QUEUE)] if reason else []
     held = [row for row in queue if row["state"] in ("held", "poison")]
-    return found + [_need(row["task_id"], "held", row["reason"], _run_anyway(row["task_id"])) for row in held]
+    return found + [_need(row["task_id"], "held", row["reason"], _start(row)) for row in held]
 
 
-def _run_anyway(task_id: str) -> Suggestion:
-    task = {"task_id": task_id, "status": "queued"}
-    return next_action.for_manifest(task, queue_state="held").steps[0]
+def _start(row: dict[str, Any]) -> Suggestion:
+    """What lets a held task start."""
+    task = {"task_id": row["task_id"], "status": "queued"}
+    return next_action.for_manifest(task, queue_state="held", held_by=row.get("held_by") or "").steps[0]
 
 
 def _step(row: dict[str, Any]) -> Suggestion | None:
@@ -202,6 +203,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "priority": item.priority,
                     "reason": queue_reason.reason(item, [], holds),
                     "since": item.added_at,
+                    "held_by": queue_reason.held_by(home, item),
                 }
                 for item in items
             ]
