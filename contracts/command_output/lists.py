@@ -242,7 +242,12 @@ _REPORT = of_fields(
         "takeovers": list_with("at", "task_id", "stage", "agent", "by", "ended_at", "how", "files"),
         "statistics": _FIGURES,
         "statistics_of_all": _FIGURES,
-    }
+        "removed_usd": {
+            **or_null(POSITIVE),
+            "description": "what removed tasks cost today, as far as that is known; not in the statistics",
+        },
+    },
+    optional=("removed_usd",),
 )
 _PRUNE = of_fields(
     {

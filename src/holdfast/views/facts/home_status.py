@@ -323,7 +323,11 @@ def _queue(
         *(item for item in items if item.task_id in live),
         *(Item(task_id=each) for each in without_item),
     ]
-    alerts += [Alert(level=NOTE, text=why) for why in queue_reason.held(home, waiting)]
+    whole = queue_reason.read_holds(home).all
+    alerts += [
+        Alert(level=NOTE, text=why, kind="limit" if why == whole else "")
+        for why in queue_reason.held(home, waiting)
+    ]
     if (question := queue_reason.question_of(home)) is not None:
         alerts.append(Alert(level=URGENT, text=question, kind="stopped"))
     return {"states": states, "paused": paused, "loop": loop}, alerts, in_slots

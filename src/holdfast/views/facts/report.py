@@ -17,7 +17,7 @@ from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import load, metrics
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
-from holdfast.views.facts import events, home_status, queue_places, task_list
+from holdfast.views.facts import day_budget, events, home_status, queue_places, task_list
 from holdfast.views.text import describe, next_steps, queue_reason
 
 TYPE_CHECKING = False
@@ -63,12 +63,14 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
         "needs": [
             *_queue_needs(home, queue),
             *_needs(home, rows, [row for row in ended if row["task_id"] in present], now),
+            *_queue_limits(status["alerts"]),
         ],
         "ended": ended,
         "interrupts": interrupts,
         "takeovers": takeovers,
         "statistics": statistics.of_home(tasks, now, since=since, held=held),
         "statistics_of_all": everything["home"],
+        "removed_usd": day_budget.removed_usd(home, everything["last_24h"]["api_usage"]["cost_usd"]),
     }
 
 
@@ -113,6 +115,12 @@ def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]
     return found + [_need(row["task_id"], "held", row["reason"], _start(row)) for row in held]
 
 
+def _queue_limits(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What keeps the whole queue from starting anything, such as a spent budget."""
+    limits = [alert["text"] for alert in alerts if alert["kind"] == "limit"]
+    return [_need("", "limit", text, _SETTINGS if "your settings" in text else None) for text in limits]
+
+
 def _start(row: dict[str, Any]) -> Suggestion:
     """What lets a held task start."""
     task = {"task_id": row["task_id"], "status": "queued"}
@@ -125,6 +133,7 @@ def _step(row: dict[str, Any]) -> Suggestion | None:
 
 
 _DOCTOR = Suggestion(command="holdfast doctor", does="see what is wrong")
+_SETTINGS = Suggestion(command="holdfast config path", does="see where your settings are")
 _RESUME_QUEUE = Suggestion(command=queue_reason.RESUME, does="start queued tasks again")
 #: How much of the queue's question is shown.
 _REASON_BYTES = 2000

@@ -94,6 +94,12 @@ def usage(reported: dict[str, Any] | None, *, paid_calls: int | None = None) -> 
     return f"{count}, cost {known or 'unknown'}{partly}"
 
 
+def without_removed(removed_usd: float | None) -> str:
+    """`; removed tasks ($0.42 today) are not included`, after a cost; empty if no cost is known to be
+    missing."""
+    return f"; removed tasks (${removed_usd:.2f} today) are not included" if removed_usd is not None else ""
+
+
 def by_state(counts: Mapping[str, int]) -> str:
     """`1 held, 2 queued`."""
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))

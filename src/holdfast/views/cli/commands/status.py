@@ -21,7 +21,8 @@ COMMAND = Command(
     name="status",
     summary="Show what needs attention, the keeper, slots and running tasks.",
     description="What needs attention comes first. 'urgent' needs action, and 'note' can wait; 'question', "
-    "'approval', 'login', 'budget', 'time', 'failure', 'stopped', 'held' and 'ended' wait for a person. "
+    "'approval', 'login', 'budget', 'time', 'failure', 'stopped', 'held' and 'ended' wait for a person; "
+    "a 'limit' holds the whole queue. "
     "With a TASK, the same as 'holdfast show TASK'.",
     examples=("holdfast status", "holdfast status --json", "holdfast status 20260131-fix"),
     arguments=(TASK.evolve(metavar="[TASK]", required=False),),
