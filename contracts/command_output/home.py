@@ -15,6 +15,7 @@ from contracts.parts import (
     or_null,
 )
 from holdfast.model.soundness import UNREADABLE
+from holdfast.views.text.describe import HELD
 
 _OWNER = or_null(of_fields({"pid": COUNT, "version": or_null(TEXT)}, optional=("version",)))
 #: A packet that cannot be read has a row of its own in lists.
@@ -27,8 +28,8 @@ _HOME_STATUS = of_fields(
         "down": FLAG,
         "counts": {
             "type": "object",
-            "description": "state → number of tasks; those that the queue holds are `queued` here",
-            "propertyNames": SHOWN_STATUS,
+            "description": "state → number of tasks; those that the queue holds are `held` or `poison`",
+            "propertyNames": {"enum": [*SHOWN_STATUS["enum"], *HELD]},
             "additionalProperties": COUNT,
         },
         "slots": of_fields({"count": COUNT, "used": COUNT}),

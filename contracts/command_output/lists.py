@@ -148,7 +148,15 @@ SHORT = of_fields(
         },
         "runner_gone": RUNNER_GONE,
         "queue": or_null(
-            of_fields({"position": COUNT, "state": TEXT, "waits": TEXT}),
+            of_fields(
+                {
+                    "position": COUNT,
+                    "state": TEXT,
+                    "waits": TEXT,
+                    "held_by": {**TEXT, "description": "the failed task for which it is held"},
+                },
+                optional=("held_by",),
+            ),
         ),
         "group": TEXT,
         "elapsed_s": POSITIVE,
@@ -205,7 +213,8 @@ _TASK: dict[str, Schema] = {
     **each(TEXT, "task_id", "status"),
     **each(or_null(TEXT), "agent", "model", "project_dir"),
     **each(or_null(AT), "started_at", "finished_at"),
-    "duration_s": or_null(POSITIVE),
+    "duration_s": {**or_null(POSITIVE), "description": "time of the last run, without waits"},
+    "runs": {**COUNT, "description": "the other figures are of all runs"},
     "active_s": POSITIVE,
     **each(COUNT, "attempts", "retries", "interrupts", "messages"),
     "turns": or_null(COUNT),
@@ -233,7 +242,12 @@ _REPORT = of_fields(
         "takeovers": list_with("at", "task_id", "stage", "agent", "by", "ended_at", "how", "files"),
         "statistics": _FIGURES,
         "statistics_of_all": _FIGURES,
-    }
+        "removed_usd": {
+            **or_null(POSITIVE),
+            "description": "what removed tasks cost today, as far as that is known; not in the statistics",
+        },
+    },
+    optional=("removed_usd",),
 )
 _PRUNE = of_fields(
     {
@@ -246,7 +260,11 @@ _DIGEST = of_fields(
     {
         "cursor": {**TEXT, "description": "for --since of the next digest"},
         "full": {**FLAG, "description": "not a difference: without --since, or for an unknown cursor"},
-        "counts": {"type": "object", "additionalProperties": COUNT, "description": "state → number of tasks"},
+        "counts": {
+            "type": "object",
+            "additionalProperties": COUNT,
+            "description": "state → number of tasks, as in status",
+        },
         "tasks": {
             "type": "array",
             "items": of_fields(
@@ -274,7 +292,7 @@ _DIGEST = of_fields(
         "left_out": {**COUNT, "description": "changes that did not fit; the next digest has them"},
         "held": {
             **of_fields({"count": COUNT, "tasks": {**TEXTS, "description": "the first three"}}),
-            "description": "queued tasks that start only after 'queue retry'",
+            "description": "tasks that the queue does not start by itself",
         },
         "note": TEXT,
     },
@@ -290,7 +308,7 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "queue-check": (_QUEUE_CHECK, "queue check --json: the number of waiting tasks"),
     "queue-import": (_QUEUE_IMPORT, "queue import --json: the imported items"),
     "metrics": (_METRICS, "metrics --json and metrics.json: figures of the home and of every task"),
-    "task-metrics": (of_fields(_TASK), "metrics TASK --json: figures of one task"),
+    "task-metrics": (of_fields(_TASK, optional=("runs",)), "metrics TASK --json: figures of one task"),
     "report": (_REPORT, "report --json"),
     "prune": (_PRUNE, "prune --json: what was removed, or would be"),
 }

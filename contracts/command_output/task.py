@@ -44,12 +44,13 @@ _EVENT_SUMMARY = of_fields(
         **each(or_null(AT), "first_at", "last_at"),
         "span_s": POSITIVE,
         "events": OBJECT,
-        **each(COUNT, "moves", "retries", "interrupts", "messages", "errors"),
+        **each(COUNT, "moves", "runs", "retries", "interrupts", "messages", "errors"),
         "turns": or_null(COUNT),
         "attempts": list_with("attempt", "attempt_id", "stage", "agent", "outcome", "lived_s", "tool_calls"),
         "stages_done": TEXTS,
         "tool_usage": TOOLS,
-    }
+    },
+    optional=("runs",),
 )
 _DIFF = of_record(Diff)
 _DIFF["properties"] |= {

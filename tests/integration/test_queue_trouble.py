@@ -173,7 +173,7 @@ def test_a_held_task_says_why_and_wait_does_not_block_for_ever(home: str) -> Non
     up()
     done = holdfast("wait", "held", "--timeout", "20s")
     assert done.returncode == 4, done.stderr
-    assert "held is held: broken failed; 'holdfast queue retry held' to run it anyway" in done.stderr
+    assert "held is held: broken failed; 'holdfast retry broken' to try broken again" in done.stderr
     shown = holdfast("show", "held").stdout
     assert "queue     held: broken failed" in shown
     assert "holdfast queue retry held" in shown

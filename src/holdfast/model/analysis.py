@@ -7,6 +7,7 @@ make the rest unreadable.
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model.attempt_numbers import AttemptNumbers
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.stage_usage import StageUsages
 
@@ -47,6 +48,30 @@ class Tool:
         }
 
 
+class ActiveTime:
+    """Time in which processes of a task ran, in all its runs; that of parallel ones counts once."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        #: Executions that have not ended: when each started, and whether others ran at the same time.
+        self._open: dict[Any, tuple[float, bool]] = {}
+        self._counted_until = 0.0
+
+    def started(self, number: Any, at: float) -> None:
+        """An execution has started."""
+        is_parallel = bool(self._open)
+        self._open = {other: (since, True) for other, (since, _) in self._open.items()}
+        self._open[number] = at, is_parallel
+
+    def ended(self, number: Any, lived_s: float) -> None:
+        """It has ended, or was never started."""
+        since, is_parallel = self._open.pop(number, (0.0, False))
+        # Only of parallel ones: a clock that was set back would hide the time of others.
+        overlap_s = max(0.0, self._counted_until - since) if is_parallel else 0.0
+        self.seconds += max(0.0, lived_s - overlap_s)
+        self._counted_until = max(self._counted_until, since + lived_s)
+
+
 class Analysis:
     """The summary of the lines passed to `apply`."""
 
@@ -60,10 +85,13 @@ class Analysis:
         self.errors: list[dict[str, Any]] = []
         self.interrupts = 0
         self.retries = 0
+        self.runs = 1
         self.messages = 0
         self.turns: int | None = None
         self.stages_done: list[str] = []
         self.stages = StageUsages()
+        self.numbers = AttemptNumbers()
+        self.active = ActiveTime()
         #: Calls that have not ended, by attempt and id.
         self.open_calls: dict[tuple[Any, Any], dict[str, Any]] = {}
 
@@ -73,6 +101,7 @@ class Analysis:
         self.events[kind] = self.events.get(kind, 0) + 1
         self.first_at = self.first_at or at
         self.last_at = at
+        self.numbers.apply(line)
         handler = _HANDLERS.get(kind)
         if handler is not None or kind in _OF_STAGES:
             try:
@@ -94,6 +123,8 @@ class Analysis:
             "span_s": _seconds(self.first_at, self.last_at) if self.first_at else 0.0,
             "events": dict(sorted(self.events.items())),
             "moves": len(self.moves),
+            "runs": self.runs,
+            "active_s": round(self.active.seconds, 3),
             "attempts": self.attempts,
             "stages_done": self.stages_done,
             "retries": self.retries,
@@ -159,7 +190,16 @@ def _attempt(into: Analysis, number: Any) -> dict[str, Any] | None:
     return next((attempt for attempt in reversed(into.attempts) if attempt["attempt"] == number), None)
 
 
+def _run_opened(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.runs += 1
+
+
+def _started(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.active.started(line["attempt"], clock.parse_iso(line["started_at"]))
+
+
 def _ended(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.active.ended(line["attempt"], float(line.get("lived_s") or 0.0))
     attempt = _attempt(into, line["attempt"])
     if attempt is None:
         return
@@ -252,7 +292,9 @@ def _result(into: Analysis, line: dict[str, Any], at: str) -> None:
 
 _HANDLERS: dict[str, Any] = {
     "task.moved": _moved,
+    "run.opened": _run_opened,
     "attempt.opened": _opened,
+    "attempt.started": _started,
     "attempt.ended": _ended,
     "agent.text": _text,
     "agent.tool_started": _tool_started,

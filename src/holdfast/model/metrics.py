@@ -5,11 +5,11 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.model.analysis import Analysis
 from holdfast.model.elapsed import began_at, elapsed_s
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     #: Name, type and help text of a metric, and its values with their labels.
@@ -32,7 +32,9 @@ def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
         "started_at": manifest.get("started_at"),
         "finished_at": manifest.get("finished_at"),
         "duration_s": _duration_s(manifest),
-        "active_s": manifest.get("active_s") or 0.0,
+        "runs": analysis.runs,
+        # The manifest has that of the last run: all that is left of a task without its journal.
+        "active_s": max(round(analysis.active.seconds, 3), manifest.get("active_s") or 0.0),
         "attempts": len(analysis.attempts),
         "retries": analysis.retries,
         "interrupts": analysis.interrupts,
@@ -55,8 +57,17 @@ def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None = None) -> dict[str, Any]:
-    """The metrics of all tasks, or of those alive or ended since a time. A rate of no tasks is null."""
+def of_home(
+    tasks: Iterable[dict[str, Any]],
+    now: float,
+    *,
+    since: float | None = None,
+    held: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The metrics of all tasks, or of those alive or ended since a time. A rate of no tasks is null.
+
+    `held`: tasks that the queue does not start by itself, and their states in it.
+    """
     chosen = [task for task in tasks if since is None or _ended_since(task, since)]
     ended = [task for task in chosen if task["status"] in ENDS]
     completed = [task for task in ended if task["status"] == "completed"]
@@ -65,7 +76,10 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
     statuses: dict[str, int] = {}
     tools: dict[str, int] = {}
     for task in chosen:
-        statuses[task["status"]] = statuses.get(task["status"], 0) + 1
+        status = task["status"]
+        if status == Status.QUEUED and held:
+            status = held.get(task["task_id"], status)
+        statuses[status] = statuses.get(status, 0) + 1
         for name, calls in task["tool_usage"]["breakdown"].items():
             tools[name] = tools.get(name, 0) + calls
     return {

@@ -230,6 +230,8 @@ class TaskFacts(Record):
     denied: Denial | None = None
     #: Of a queued task: its item's state in the queue.
     queue_state: str = ""
+    #: The failed task for which the queue holds it.
+    held_by: str = ""
     #: It has lost its runner, and this home is down.
     is_runner_lost: bool = False
 
@@ -270,12 +272,13 @@ def for_manifest(
     failure: dict[str, Any] | None = None,
     login: str = "",
     queue_state: str = "",
+    held_by: str = "",
     is_runner_lost: bool = False,
     workspace: str = "",
 ) -> NextAction:
     """The same from a manifest, or a row of the index, and what a view knows besides: the content of
-    last_failure.json, how to log in, the state in the queue, and the workspace, if a completed task changed
-    files in it."""
+    last_failure.json, how to log in, the state in the queue and the failed task that holds it there, and the
+    workspace, if a completed task changed files in it."""
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     status, reason = manifest["status"], manifest.get("status_reason") or ""
     denied: list[dict[str, Any]] = manifest.get("denied") or []
@@ -303,6 +306,7 @@ def for_manifest(
             workspace=workspace,
             denied=Denial.from_json(denied[0]) if denied else None,
             queue_state=queue_state,
+            held_by=held_by,
             is_runner_lost=is_runner_lost,
         )
     )
@@ -438,7 +442,10 @@ def _queued(facts: TaskFacts) -> NextAction:
     if facts.queue_state in ("held", "poison"):
         anyway = Suggestion(command=f"holdfast queue retry {task_id}", does="run it anyway")
         why = f"it is {facts.queue_state} in the queue"
-        return NextAction(name="retry", why=why, steps=(anyway,), otherwise=(remove,))
+        steps = (anyway,)
+        if on_id := facts.held_by:
+            steps = (Suggestion(command=f"holdfast retry {on_id}", does=f"try {on_id} again"), anyway)
+        return NextAction(name="retry", why=why, steps=steps, otherwise=(remove,))
     look = Suggestion(command=f"holdfast queue show {task_id}", does="see what it waits for")
     return _filled("wait", facts, "it is queued").evolve(otherwise=(look, remove))
 

@@ -19,7 +19,7 @@ from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 
@@ -77,10 +77,12 @@ def gather(home: Home, *, with_archive: bool = True) -> list[dict[str, Any]]:
             size = _journal_bytes(packet)
             old = known.get(packet.task_id)
             # The manifest of a live task may be behind its journal.
-            # An older version wrote no figures of stages.
-            is_known = old is not None and old.get("finished_at") and "stages" in old
-            if old is not None and is_known and size in (None, old.get("journal_bytes")):
+            is_known = old is not None and old.get("finished_at") and size in (None, old.get("journal_bytes"))
+            # An older version counted the active time of the last run only.
+            if old is not None and is_known and "runs" in old:
                 figures.append(old)
+            elif old is not None and is_known and size is None:
+                figures.append({**of_packet(packet), **old})
             else:
                 figures.append({**of_packet(packet), "journal_bytes": size or 0})
         except (OSError, HoldfastError, KeyError, ValueError):
@@ -95,21 +97,21 @@ def _journal_bytes(packet: Packet) -> int | None:
     return os.stat(packet.journal).st_size
 
 
-def report(home: Home) -> dict[str, Any]:
-    """All figures, as in metrics.json."""
+def report(home: Home, *, held: Mapping[str, str]) -> dict[str, Any]:
+    """All figures, as in metrics.json. `held`: tasks that the queue holds, and their states in it."""
     tasks, now = gather(home), clock.now()
     return {
         "schema": metrics.SCHEMA,
         "at": clock.iso(now),
-        "home": metrics.of_home(tasks, now),
-        "last_24h": metrics.of_home(tasks, now, since=now - metrics.DAY_S),
+        "home": metrics.of_home(tasks, now, held=held),
+        "last_24h": metrics.of_home(tasks, now, since=now - metrics.DAY_S, held=held),
         "tasks": {task["task_id"]: task for task in tasks},
     }
 
 
-def refresh(home: Home) -> dict[str, Any]:
+def refresh(home: Home, *, held: Mapping[str, str]) -> dict[str, Any]:
     """Compute all figures, and write metrics.json if possible."""
-    figures = report(home)
+    figures = report(home, held=held)
     try:
         atomic.write_json(home.metrics, figures, durable=False)
     except HoldfastError:

@@ -239,9 +239,11 @@ class SettleCheck:
             return False
         from holdfast.model import next_action
 
-        (retry,) = next_action.for_manifest(manifest, queue_state=item.state).steps
+        held_by = queue_reason.held_by(packet.home, item)
+        steps = next_action.for_manifest(manifest, queue_state=item.state, held_by=held_by).steps
+        hints = " or ".join(step.as_hint() for step in steps)
         reason = queue_reason.reason(item, paused)
-        self._say(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}")
+        self._say(f"{packet.task_id} is {item.state}: {reason}; {hints}")
         return True
 
 

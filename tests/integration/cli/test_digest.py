@@ -69,12 +69,15 @@ def test_a_held_task_is_not_just_queued(monkeypatch: pytest.MonkeyPatch) -> None
     assert digest("--since", cursor)["held"] == {"count": 1, "tasks": ["next"]}
     assert digest("bad")["counts"] == {"failed": 1}
     assert "held" not in digest("bad")
-    assert "1 failed, 1 queued (1 held: next)" in holdfast("digest", "--since", cursor).stdout
+    assert "1 failed, 1 held (held: next)" in holdfast("digest", "--since", cursor).stdout
     (task,) = [each for each in digest()["tasks"] if each["id"] == "next"]
     assert (task["state"], task["needs"], task["waits"]) == ("queued", "retry", "held: bad failed")
     assert "next queued: held: bad failed" in holdfast("digest").stdout
     assert re.search(r"^tasks +1 failed, 1 held$", holdfast("status").stdout, re.MULTILINE)
     assert "tasks: 1 failed, 1 held\n" in holdfast("report").stdout
+    assert "tasks       2: 1 failed, 1 held\n" in holdfast("metrics").stdout
+    for command in ("status", "report", "digest"):
+        assert json.loads(holdfast(command, "--json").stdout)["counts"] == {"failed": 1, "held": 1}, command
 
 
 def test_only_what_changed_and_500_bytes_if_nothing_did() -> None:

@@ -61,7 +61,7 @@ def test_it_shows_state_agent_stage_times_usage_and_the_last_line() -> None:
     assert list(cells) == ["needs", "failing", "ended", "agent-task"]
     assert cells["failing"][1:4] == ["failed", "command", "command_run"]
     assert cells["failing"][5:7] == ["-", "-"]
-    assert cells["failing"][8] == "oh no"
+    assert cells["failing"][8] == "exit status 3: oh no"
     assert cells["agent-task"][1] == "completed"
     assert cells["agent-task"][6] == "$1.50"
     assert re.fullmatch(r"\d+\.\dk", cells["agent-task"][5])
@@ -329,7 +329,7 @@ def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_
         "needs", "held", "bad", "queued", "first", "second", "third",
     ]  # fmt: skip
     assert lines[2].split()[1] == "held"
-    assert lines[2].endswith("bad failed; 'holdfast queue retry held' to run it anyway")
+    assert lines[2].endswith("bad failed; 'holdfast retry bad' to try bad again")
     assert lines[5].endswith("  paused")
     assert "not before " in lines[7]
     assert done.stderr == "the queue is paused; 'holdfast queue resume' continues\n"
@@ -337,7 +337,7 @@ def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_
     jsonschema.validate(rows, {"type": "array", "items": schema.schemas()["short-manifest"]})
     places = {row["task_id"]: row.get("queue") for row in rows}
     assert places["first"] == {"position": 1, "state": "queued", "waits": "paused"}
-    assert places["held"] == {"position": 4, "state": "held", "waits": "bad failed"}
+    assert places["held"] == {"position": 4, "state": "held", "waits": "bad failed", "held_by": "bad"}
     assert places["bad"] is None
     assert holdfast("ls", "-q", "--state", "queued").stdout.split() == ["first", "second", "third"]
     assert holdfast("ls", "-q", "--state", "held").stdout.split() == ["held"]
@@ -346,7 +346,9 @@ def test_queued_tasks_are_in_the_order_in_which_they_start_with_what_holds_them_
 def test_why_an_agent_failed_comes_before_what_it_said() -> None:
     scenario = Scenario().say("looking around").result(subtype="error_during_execution", errors=["no disk"])
     Task.play(scenario, "--max-retries", "0", "--id", "failing").wait_for("failed")
-    assert holdfast("ls").stdout.splitlines()[1].endswith("  no disk")
+    _, heading, row = holdfast("ls").stdout.splitlines()
+    assert heading == "needs you (1)"  # also if there is no other group
+    assert row.endswith("  no disk")
 
 
 def test_watch_shows_a_pause_of_the_queue() -> None:

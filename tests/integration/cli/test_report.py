@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from holdfast import clock
 from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.repos import Repo
@@ -195,6 +196,7 @@ def test_markdown_and_html_are_safe_to_publish() -> None:
     text = holdfast("report", "--markdown").stdout
     assert "\\<script\\>" in text
     assert "\\[x\\](javascript" in text
+    assert "→ `holdfast resume asked` (" in text  # a command is code
     assert "<script>" not in text.replace("\\<script\\>", "")
     path = os.path.join(workspace(), "report.html")
     done = holdfast("report", "--html", path)
@@ -238,3 +240,24 @@ def test_a_queue_that_waits_for_a_person_leads_the_report(home: str) -> None:
     needs = text.split("## Needs you (1)")[1].split("##")[0]
     assert "the queue  stopped: 5 failures in a row" in needs
     assert "holdfast queue resume" in needs
+
+
+def test_a_spent_budget_that_holds_the_queue_needs_you_and_removed_tasks_are_said_to_be_missing(
+    home: str,
+) -> None:
+    assert holdfast("submit", "--id", "next", "--", "true", cwd=workspace()).returncode == 0
+    why = "no task is started before midnight: $6.00 of $5.00 are spent (budget_per_day in your settings)"
+    spent = {"spent": {"*": 6.0}, "spent_day": clock.local_day(clock.now())}
+    for name, data in (
+        ("loop.json", {"schema": "holdfast.loop/1", "short_of": why, **spent}),
+        ("settings.json", {"loop": {"budget_usd": 5.0}}),
+    ):
+        with open(os.path.join(home, name), "w", encoding="utf-8") as file:
+            json.dump(data, file)
+    text = holdfast("report").stdout
+    needs = text.split("## Needs you (1)")[1].split("##")[0]
+    assert f"the queue  limit: {why} → holdfast config path" in needs
+    assert text.count(why) == 1
+    missing = "cost unknown; removed tasks ($6.00 today) are not included"
+    assert missing in text
+    assert missing in holdfast("metrics").stdout

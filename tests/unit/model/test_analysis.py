@@ -138,6 +138,41 @@ def test_rates_and_averages_of_a_home() -> None:
     assert (later["ended"], later["by_status"]) == (1, {"completed": 1, "running": 1})
 
 
+def execution(number: int, begin: float, end: float) -> list[dict]:
+    """Its lines. `end` is when it ended, after `begin`."""
+    return [
+        {"type": "attempt.started", "at": at(begin), "attempt": number, "started_at": at(begin)},
+        {
+            "type": "attempt.ended",
+            "at": at(end),
+            "attempt": number,
+            "outcome": "success",
+            "lived_s": end - begin,
+        },
+    ]
+
+
+def test_active_time_is_that_of_all_runs_and_parallel_time_counts_once() -> None:
+    before = execution(1, 1, 5)
+    first, second = execution(2, 10, 14), execution(3, 12, 18)
+    lines = [*before, {"type": "run.opened", "at": at(9), "run": 2}, first[0], second[0], first[1], second[1]]
+    one_run = metrics.of_task({"task_id": "it", "status": "failed", "active_s": 4.0}, analyse(before))
+    assert (one_run["active_s"], one_run["runs"]) == (4.0, 1)
+    manifest = {"task_id": "it", "status": "completed", "active_s": 8.0}  # of the last run
+    retried = metrics.of_task(manifest, analyse(lines))
+    assert (retried["active_s"], retried["runs"]) == (12.0, 2)
+    # Only the summary of an archived task is left.
+    assert metrics.of_task(manifest, analyse([]))["active_s"] == 8.0
+
+
+def test_what_the_queue_holds_is_not_counted_as_queued() -> None:
+    tasks = [{**task(status="queued", finished_at=None), "task_id": name} for name in ("held", "next")]
+    tasks.append({**task(), "task_id": "done"})
+    held = {"held": "held", "done": "held"}  # an item may be left of a task that has ended
+    counted = metrics.of_home(tasks, NOW, held=held)["by_status"]
+    assert counted == {"completed": 1, "held": 1, "queued": 1}
+
+
 def test_nothing_is_unknown_and_never_zero() -> None:
     home = metrics.of_home([], NOW)
     assert home["success_rate"] is home["interrupt_rate"] is home["average_duration_s"] is None

@@ -193,6 +193,10 @@ def test_every_state_offers_something_to_type(status: str) -> None:
             ["queue show t1", "queue rm t1", "wait t1"],
         ),
         (for_manifest(manifest("queued"), queue_state="held"), ["queue retry t1", "queue rm t1"]),
+        (
+            for_manifest(manifest("queued"), queue_state="held", held_by="t0"),
+            ["retry t0", "queue retry t1", "queue rm t1"],
+        ),
         (for_manifest(manifest("running")), ["logs -f t1", "stop t1", "wait t1"]),
         (for_manifest(manifest("running"), is_runner_lost=True), ["up", "logs -f t1", "stop t1", "wait t1"]),
         (for_manifest(manifest("waiting")), ["resume t1", "stop t1", "wait t1"]),

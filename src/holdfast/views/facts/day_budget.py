@@ -14,11 +14,21 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Home
 
 
+_CENT_USD = 0.01
+
+
 def as_text(home: Home) -> str:
     """`$4.91 of $20.00 spent today`, `at least …` if the cost of some tasks is unknown; empty without such a
     budget."""
     used, limit_usd, is_partial = _read(home)
     return "" if limit_usd is None else day_budget.as_text(used, limit_usd, is_partial=is_partial)
+
+
+def removed_usd(home: Home, known_usd: float | None) -> float | None:
+    """What tasks cost today that are not in the home any more, at least; None if nothing is known to be
+    missing. `known_usd`: the cost of the last 24 hours, of the tasks that are there."""
+    missing_usd = _read(home)[0] - (known_usd or 0.0)
+    return round(missing_usd, 6) if missing_usd >= _CENT_USD else None
 
 
 def exceeded(home: Home) -> str:

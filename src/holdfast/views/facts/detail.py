@@ -266,7 +266,8 @@ class Detail:
             why = queue_reason.unknown(self.packet.home, self.task_id)
             return QueuePosition(state="queued", reason=why) if why else None
         reason = queue_reason.of_item(self.packet.home, item, paused)
-        return QueuePosition(state=item.state, reason=reason)
+        held_by = queue_reason.held_by(self.packet.home, item)
+        return QueuePosition(state=item.state, reason=reason, held_by=held_by)
 
     @cached_property
     def worktree(self) -> Worktree | None:
@@ -349,6 +350,7 @@ class Detail:
             self.packet,
             self.manifest,
             queue_state=self.queue.state if self.queue is not None else "",
+            held_by=self.queue.held_by if self.queue is not None else "",
             is_runner_lost=bool(self.lost_runner_message) and os.path.exists(self.packet.home.down),
             workspace=self.changed,
         )

@@ -59,6 +59,8 @@ class QueuePosition(Record):
     state: str
     #: Why it waits; empty if it is just not its turn.
     reason: str
+    #: The failed task for which it is held; empty if there is none.
+    held_by: str = ""
 
 
 class Worktree(Record):

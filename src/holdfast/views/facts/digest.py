@@ -84,12 +84,22 @@ def gather(
         index.close()
     queued = [row for row in live if row["status"] == Status.QUEUED]
     QueuePlaces(home).arrange([*queued, *(row for _, _, row in changes if row is not None)])
-    held = [row["task_id"] for row in queued if describe.is_held(row)]
+    held = [row for row in queued if describe.is_held(row)]
+    for row in held:
+        counts[Status.QUEUED] -= 1
+        counts[describe.state(row)] = counts.get(describe.state(row), 0) + 1
     if told is not None and start is not None:
         newest = start
     is_known = start is not None
     return _fitted(
-        changes, counts, held, index=name, newest=newest, since=since, is_known=is_known, is_full=is_full
+        changes,
+        counts,
+        [row["task_id"] for row in held],
+        index=name,
+        newest=newest,
+        since=since,
+        is_known=is_known,
+        is_full=is_full,
     )
 
 
@@ -156,7 +166,7 @@ def _fitted(
         "schema": SCHEMA,
         "cursor": f"{index}.{newest}",
         "full": not is_known,
-        "counts": dict(sorted(counts.items())),
+        "counts": {state: count for state, count in sorted(counts.items()) if count},
         "tasks": [],
         "gone": [],
         "left_out": len(changes),

@@ -21,6 +21,5 @@ def summarize(packet: Packet, analysis: Analysis) -> dict[str, Any]:
         "status": manifest["status"],
         "agent": manifest.get("agent"),
         "usage": manifest.get("usage"),
-        "active_s": manifest.get("active_s"),
         **analysis.to_json(),
     }

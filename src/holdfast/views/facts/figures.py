@@ -6,6 +6,7 @@ from holdfast import clock
 from holdfast.model.status import ENDS
 from holdfast.packet import metrics
 from holdfast.store.layout import Home
+from holdfast.views.facts import queue_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _TOOLS = 20
 
 def gather(home: Home, *, days: int) -> dict[str, Any]:
     """The figures of now, and of the last `days` days one by one."""
-    everything = metrics.refresh(home)
+    everything = metrics.refresh(home, held=queue_places.held(home))
     tasks: list[dict[str, Any]] = list(everything["tasks"].values())
     for part in ("home", "last_24h"):
         tools: dict[str, Any] = everything[part]["tool_usage"]

@@ -51,9 +51,9 @@ def gather(home: Home) -> dict[str, Any]:
         alerts += _task_alerts(home, row)
     keeper = _owner(home.keeper_lock)
     queue, queue_alerts, in_slots = _queue(home, {row["task_id"]: row for row in live})
+    counts = queue_reason.with_held(counts, queue["states"] if queue is not None else {})
     if keeper is None:
-        states: dict[str, int] = queue["states"] if queue is not None else {}
-        alerts += _keeper_alerts(home, queued=queue_reason.with_held(counts, states).get("queued", 0))
+        alerts += _keeper_alerts(home, queued=counts.get("queued", 0))
     elif (owner := lock_owner.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
         alerts.append(
             Alert(
@@ -308,8 +308,10 @@ def _queue(
             in_slots.add(item.task_id)
         if item.state in ("held", "poison"):
             task = {"task_id": item.task_id, "status": "queued"}
-            (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
-            text = f"{item.task_id} is {item.state}: {item.reason}; {retry.as_hint()}"
+            held_by = queue_reason.held_by(home, item)
+            steps = next_action.for_manifest(task, queue_state=item.state, held_by=held_by).steps
+            hints = " or ".join(step.as_hint() for step in steps)
+            text = f"{item.task_id} is {item.state}: {item.reason}; {hints}"
             alerts.append(Alert(level=QUESTION, text=text, kind="held"))
     if without_item:
         states["queued"] = states.get("queued", 0) + len(without_item)
@@ -317,7 +319,11 @@ def _queue(
         *(item for item in items if item.task_id in live),
         *(Item(task_id=each) for each in without_item),
     ]
-    alerts += [Alert(level=NOTE, text=why) for why in queue_reason.held(home, waiting)]
+    whole = queue_reason.read_holds(home).all
+    alerts += [
+        Alert(level=NOTE, text=why, kind="limit" if why == whole else "")
+        for why in queue_reason.held(home, waiting)
+    ]
     if (question := queue_reason.question_of(home)) is not None:
         alerts.append(Alert(level=URGENT, text=question, kind="stopped"))
     return {"states": states, "paused": paused, "loop": loop}, alerts, in_slots

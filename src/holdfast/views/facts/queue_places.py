@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class QueuePlaces:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._stamps: object = None
-        #: By task: `position` (from 1), `state` of its item, and what it `waits` for.
+        #: By task: `position` (from 1), `state` of its item, what it `waits` for, and `held_by`, if a failed
+        #: task holds it.
         self._of: dict[str, dict[str, Any]] = {}
         #: Sentences about what keeps queued tasks from starting.
         self.obstacles: list[str] = []
@@ -55,7 +57,16 @@ class QueuePlaces:
         for position, item in enumerate(waiting, 1):
             why = queue_reason.reason(item, paused, holds)
             self._of[item.task_id] = {"position": position, "state": item.state, "waits": why}
+            if on_id := queue_reason.held_by(self._home, item):
+                self._of[item.task_id]["held_by"] = on_id
         self.obstacles = queue_reason.obstacles(self._home, waiting, paused)
+
+    @property
+    def held(self) -> dict[str, str]:
+        """The tasks that only a person can let start, as far as the queue was read, and their states."""
+        return {
+            task_id: place["state"] for task_id, place in self._of.items() if place["state"] in describe.HELD
+        }
 
     def arrange(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The same rows, of which the queued ones have their place and are in the order in which they will
@@ -99,6 +110,13 @@ class QueuePlaces:
         home = self._home
         files = (home.queue, f"{home.queue}-wal", home.loop, home.interrupt_request, home.down)
         return [_stamp(path) for path in files]
+
+
+def held(home: Home) -> dict[str, str]:
+    """The tasks that the queue does not start by itself, and their states in it."""
+    places = QueuePlaces(home)
+    places.read()
+    return places.held
 
 
 def in_order(items: list[Item]) -> list[Item]:

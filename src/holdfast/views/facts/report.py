@@ -17,8 +17,7 @@ from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import fan_out, load, metrics
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
-from holdfast.views.facts import events, home_status, task_list
-from holdfast.views.facts.queue_places import in_order
+from holdfast.views.facts import day_budget, events, home_status, queue_places, task_list
 from holdfast.views.text import describe, next_steps, queue_reason
 
 TYPE_CHECKING = False
@@ -38,7 +37,8 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     since = now - since_s
     status = home_status.gather(home)
     rows = task_list.tasks(home, everything=True, state=None)
-    everything = metrics.refresh(home)
+    held = queue_places.held(home)
+    everything = metrics.refresh(home, held=held)
     tasks: list[dict[str, Any]] = list(everything["tasks"].values())
     ended = _ended_since(home, [*rows, *task_list.archived(home, state=None)], clock.iso(since), now)
     # What was archived was dealt with.
@@ -63,12 +63,14 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
         "needs": [
             *_queue_needs(home, queue),
             *_needs(home, rows, [row for row in ended if row["task_id"] in present], now),
+            *_queue_limits(status["alerts"]),
         ],
         "ended": ended,
         "interrupts": interrupts,
         "takeovers": takeovers,
-        "statistics": statistics.of_home(tasks, now, since=since),
+        "statistics": statistics.of_home(tasks, now, since=since, held=held),
         "statistics_of_all": everything["home"],
+        "removed_usd": day_budget.removed_usd(home, everything["last_24h"]["api_usage"]["cost_usd"]),
     }
 
 
@@ -110,12 +112,19 @@ def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]
     reason = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     found = [_need("", "stopped", describe.one_line(reason), _RESUME_QUEUE)] if reason else []
     held = [row for row in queue if row["state"] in ("held", "poison")]
-    return found + [_need(row["task_id"], "held", row["reason"], _run_anyway(row["task_id"])) for row in held]
+    return found + [_need(row["task_id"], "held", row["reason"], _start(row)) for row in held]
 
 
-def _run_anyway(task_id: str) -> Suggestion:
-    task = {"task_id": task_id, "status": "queued"}
-    return next_action.for_manifest(task, queue_state="held").steps[0]
+def _queue_limits(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What keeps the whole queue from starting anything, such as a spent budget."""
+    limits = [alert["text"] for alert in alerts if alert["kind"] == "limit"]
+    return [_need("", "limit", text, _SETTINGS if "your settings" in text else None) for text in limits]
+
+
+def _start(row: dict[str, Any]) -> Suggestion:
+    """What lets a held task start."""
+    task = {"task_id": row["task_id"], "status": "queued"}
+    return next_action.for_manifest(task, queue_state="held", held_by=row.get("held_by") or "").steps[0]
 
 
 def _step(row: dict[str, Any]) -> Suggestion | None:
@@ -124,6 +133,7 @@ def _step(row: dict[str, Any]) -> Suggestion | None:
 
 
 _DOCTOR = Suggestion(command="holdfast doctor", does="see what is wrong")
+_SETTINGS = Suggestion(command="holdfast config path", does="see where your settings are")
 _RESUME_QUEUE = Suggestion(command=queue_reason.RESUME, does="start queued tasks again")
 #: How much of the queue's question is shown.
 _REASON_BYTES = 2000
@@ -189,7 +199,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
         try:
             with LocalQueue(home, reads_only=True) as queue:
-                items = in_order([item for item in queue.items() if item.state != "claimed"])
+                items = queue_places.in_order([item for item in queue.items() if item.state != "claimed"])
                 paused = queue.paused()
         except HoldfastError:
             items, paused = [], []
@@ -202,6 +212,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "priority": item.priority,
                     "reason": queue_reason.reason(item, [], holds),
                     "since": item.added_at,
+                    "held_by": queue_reason.held_by(home, item),
                 }
                 for item in items
             ]

@@ -138,8 +138,8 @@ _TOLD_BY_ROW = frozenset({Status.QUEUED, Status.WAITING, Status.INTERRUPTED, *EN
 
 def last_line(output_log: str, row: dict[str, Any], now: float, folder: int | None = None) -> str:
     """The question of a task that waits for a person, why and until when one waits or is queued, the agent's
-    last words after its end or why it failed, and otherwise the last line of output. Only that one reads a
-    file.
+    last words after its end or why it failed (for a command, with its last line), and otherwise the last line
+    of output. Only that one reads a file.
 
     The path of the log may be relative to an open folder.
     """
@@ -153,14 +153,12 @@ def last_line(output_log: str, row: dict[str, Any], now: float, folder: int | No
     if status == Status.INTERRUPTED and (interrupt := row.get("interrupt")):
         return str(interrupt.get("reason") or "")
     if status in ENDS:
+        why = "" if status == Status.COMPLETED else row["status_reason"] or ""
         is_agent = row.get("last_words") or row["agent"] != "command"
-        is_told_by_reason = status == Status.ABANDONED or (is_agent and status != Status.COMPLETED)
-        if is_told_by_reason and row["status_reason"]:
-            return row["status_reason"]  # what it said before explains less
+        if why and (is_agent or status == Status.ABANDONED):
+            return why  # what it said before explains less
         said = row.get("last_words") or describe.last_words(row, tail.last_line(output_log, folder))
-        return describe.without_headings(said) or (
-            "" if status == Status.COMPLETED else row["status_reason"] or ""
-        )
+        return ": ".join(part for part in (why, describe.without_headings(said)) if part)
     return describe.with_step(row, tail.last_line(output_log, folder))
 
 
@@ -177,7 +175,8 @@ def _why_queued(row: dict[str, Any]) -> str:
         return str(place.get("waits") or "")
     from holdfast.model import next_action  # few tasks are held
 
-    (retry,) = next_action.for_manifest(row, queue_state=place["state"]).steps
+    held_by = place.get("held_by") or ""
+    retry = next_action.for_manifest(row, queue_state=place["state"], held_by=held_by).steps[0]
     return f"{place['waits']}; {retry.as_hint()}"
 
 

@@ -63,8 +63,8 @@ def cost(manifest: dict[str, Any]) -> str:
 
 def in_runs(manifest: dict[str, Any]) -> str:
     """` in 2 runs`, after what all runs of a task used; empty if it was never retried."""
-    run = manifest.get("run") or 1
-    return f" in {run} runs" if run > 1 else ""
+    runs = manifest.get("runs") or manifest.get("run") or 1
+    return f" in {runs} runs" if runs > 1 else ""
 
 
 def dollars(usd: float | None, *, is_partial: bool) -> str:
@@ -92,6 +92,12 @@ def usage(reported: dict[str, Any] | None, *, paid_calls: int | None = None) -> 
     known = dollars(reported.get("cost_usd"), is_partial=is_partial)
     partly = f" (unknown for {plural(silent, 'task')})" if known and silent else ""
     return f"{count}, cost {known or 'unknown'}{partly}"
+
+
+def without_removed(removed_usd: float | None) -> str:
+    """`; removed tasks ($0.42 today) are not included`, after a cost; empty if no cost is known to be
+    missing."""
+    return f"; removed tasks (${removed_usd:.2f} today) are not included" if removed_usd is not None else ""
 
 
 def by_state(counts: Mapping[str, int]) -> str:

@@ -79,12 +79,12 @@ def _queue_state(row: dict[str, Any]) -> str:
 
 
 def took(manifest: dict[str, Any], now: float) -> str:
-    """`took 3m20s, waited 1h02m, 20m00s for a person`: the time of its last run, and its waits. After a
+    """`took 3m20s, waited 1h02m, plus 20m00s for a person`: the time of its last run, and its waits. After a
     `retry` it says so: what was used is of all runs."""
     waited_s, asked_s = manifest.get("waited_s") or 0.0, manifest.get("asked_s") or 0.0
     waits = [f"waited {clock.duration_text(waited_s)}"] if waited_s >= _LEAST_WAIT_S else []
     if asked_s >= _LEAST_WAIT_S:
-        waits.append(f"{'' if waits else 'waited '}{clock.duration_text(asked_s)} for a person")
+        waits.append(f"{'plus' if waits else 'waited'} {clock.duration_text(asked_s)} for a person")
     last = "the last run " if (manifest.get("run") or 1) > 1 else ""
     return ", ".join([f"{last}took {clock.duration_text(elapsed_s(manifest, now))}", *waits])
 

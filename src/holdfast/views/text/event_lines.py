@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.model.attempt_numbers import AttemptNumbers
+
 #: In every event, or of use to programs only.
 _HIDDEN = frozenset(
     {
@@ -31,16 +33,17 @@ _MAX_CHARS = 200
 DETAIL_COLUMN = 35
 
 
-def line(event: dict[str, Any]) -> str:
+def line(event: dict[str, Any], numbers: AttemptNumbers) -> str:
     """`12:00:01.250  agent.tool_started   attempt=1 Bash pytest -q`."""
     at = str(event.get("at", ""))
     kind = str(event.get("type", "?"))
     shown = clock.local(at, "%H:%M:%S") + at[19:23]
-    return fit_text.printable(f"{shown:12}  {kind:20} {fields(event)}".rstrip())
+    return fit_text.printable(f"{shown:12}  {kind:20} {fields(event, numbers)}".rstrip())
 
 
-def fields(event: dict[str, Any]) -> str:
-    """The fields that matter, shortened."""
+def fields(event: dict[str, Any], numbers: AttemptNumbers) -> str:
+    """The fields that matter, shortened. Attempts have the numbers of `show`."""
+    attempt = numbers.shown(event.get("attempt"))
     match event.get("type"):
         case "task.created":
             return f"{event.get('task_id')} as {event.get('status')}"
@@ -58,13 +61,16 @@ def fields(event: dict[str, Any]) -> str:
         case "agent.error":
             return _short(f"{event.get('kind')}: {event.get('message')}")
         case "attempt.opened":
-            attempt = f"{event.get('attempt')} of {event.get('stage')}"
-            return f"{attempt} by {event.get('agent')} ({event.get('mode')})"
+            of_stage = f"{attempt} of {event.get('stage')}"
+            if (event.get("kind") or "agent") != "agent":
+                return of_stage  # a step of holdfast
+            return f"{of_stage} by {event.get('agent')} ({event.get('mode')})"
         case "attempt.ended":
             detail = f": {event['detail']}" if event.get("detail") else ""
-            return _short(f"{event.get('attempt')} {event.get('outcome')}{detail}")
+            return _short(f"{attempt} {event.get('outcome')}{detail}")
         case _:
-            parts = [f"{name}={_value(value)}" for name, value in event.items() if _is_shown(name, value)]
+            shown = {**event, "attempt": attempt} if event.get("attempt") is not None else event
+            parts = [f"{name}={_value(value)}" for name, value in shown.items() if _is_shown(name, value)]
             return _short(" ".join(parts))
 
 

@@ -30,6 +30,7 @@ def read(
     manifest: dict[str, Any],
     *,
     queue_state: str = "",
+    held_by: str = "",
     is_runner_lost: bool = False,
     workspace: str = "",
 ) -> NextAction:
@@ -45,6 +46,7 @@ def read(
         failure=failure,
         login=_login(manifest) if _recommends_login(failure) else "",
         queue_state=queue_state,
+        held_by=held_by,
         is_runner_lost=is_runner_lost,
         workspace=workspace,
     )

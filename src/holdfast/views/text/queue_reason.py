@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
+from holdfast.model.status import ENDS
 from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item
 from holdfast.queue.local import LocalQueue
@@ -93,6 +94,15 @@ def with_held(counts: Mapping[str, int], states: Mapping[str, int]) -> dict[str,
         found[state] = states[state]
         found["queued"] = found.get("queued", 0) - states[state]
     return {state: count for state, count in found.items() if count > 0}
+
+
+def held_by(home: Home, item: Item) -> str:
+    """The task whose failure holds the item; empty if it is not held, or not by one that can be retried."""
+    if item.state != "held":
+        return ""
+    from holdfast.queue import sync  # few tasks are held
+
+    return next((on_id for on_id in item.waits_for if sync.status_of(home, on_id) in ENDS), "")
 
 
 def of_task(home: Home, task_id: str) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rich.style import Style
 
+    from holdfast.model.attempt_numbers import AttemptNumbers
     from holdfast.store.layout import Packet
     from holdfast.views.facts.detail import Detail
 
@@ -130,9 +131,13 @@ def _mark_line(mark: dict[str, Any], axis: _Axis) -> Line:
     return text, styles.BAD if is_bad else styles.BOLD
 
 
-def events_page(events: Iterable[dict[str, Any]]) -> list[Line]:
-    """Events of the journal, one per line."""
-    return [(event_lines.line(event), _of_event(event)) for event in events]
+def events_page(events: Iterable[dict[str, Any]], numbers: AttemptNumbers) -> list[Line]:
+    """Events of the journal, one per line. `numbers` knows the earlier ones."""
+    lines: list[Line] = []
+    for event in events:
+        numbers.apply(event)
+        lines.append((event_lines.line(event, numbers), _of_event(event)))
+    return lines
 
 
 def _of_event(event: dict[str, Any]) -> Style:

@@ -11,6 +11,7 @@ from textual.widgets import ContentSwitcher, Footer, Static
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
+from holdfast.model.attempt_numbers import AttemptNumbers
 from holdfast.views.facts.detail import Detail, detail
 from holdfast.views.facts.events import EventReader
 from holdfast.views.tui import dialogs, pages, styles
@@ -66,6 +67,7 @@ class TaskScreen(Screen[None]):
         self._packet = home.packet(task_id)
         self.detail: Detail | None = None
         self._reader: EventReader | None = None
+        self._numbers = AttemptNumbers()
         self._page = PAGES[0]
         self._searched = ""
 
@@ -130,9 +132,9 @@ class TaskScreen(Screen[None]):
         view = self._view("events")
         if self._reader is None:
             self._reader = EventReader(self._packet)
-            view.show(pages.events_page(self._reader.new()), at_end=True)
+            view.show(pages.events_page(self._reader.new(), self._numbers), at_end=True)
         else:
-            view.append(pages.events_page(self._reader.new()))
+            view.append(pages.events_page(self._reader.new(), self._numbers))
 
     def _load_diff(self) -> None:
         """In a thread: git may take long."""

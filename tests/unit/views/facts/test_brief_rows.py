@@ -77,13 +77,16 @@ def test_the_table_is_the_same(status: str, fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "line"), [("abandoned", "its deadline of 20.0s is over"), ("failed", "still at it")]
+    ("status", "line"),
+    [
+        ("abandoned", "its deadline is over"),
+        ("failed", "its deadline is over: still at it"),
+        ("completed", "still at it"),
+    ],
 )
-def test_an_abandoned_command_says_why_and_a_failed_one_what_it_printed(
-    status: str, line: str, tmp_path: Path
-) -> None:
+def test_a_command_says_why_it_failed_before_what_it_printed(status: str, line: str, tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("still at it\n", encoding="utf-8")
-    ended = {"status": status, "agent": "command", "status_reason": "its deadline of 20.0s is over"}
+    ended = {"status": status, "agent": "command", "status_reason": "its deadline is over"}
     row = short({**MANIFEST, **ended, "finished_at": LATER})
     assert task_list.last_line(str(log), row, NOW) == line

@@ -29,6 +29,23 @@ def test_a_report_in_one_line_has_no_signs_of_headings() -> None:
 
 
 NOW = clock.parse_iso("2026-01-31T12:00:00.000Z")
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "asked_s", "said"),
+    [
+        (0.0, 0.0, "took 0.0s"),
+        (151.0, 0.0, "took 0.0s, waited 2m31s"),
+        (0.0, 59.0, "took 0.0s, waited 59.0s for a person"),
+        (151.0, 59.0, "took 0.0s, waited 2m31s, plus 59.0s for a person"),
+    ],
+)
+def test_waits_for_a_person_are_not_part_of_other_waits(waited_s: float, asked_s: float, said: str) -> None:
+    at = {"started_at": "2026-01-31T12:00:00.000Z", "run_started_at": "2026-01-31T12:00:00.000Z"}
+    manifest = {"status": "running", "waited_s": waited_s, "asked_s": asked_s, **at}
+    assert describe.took(manifest, NOW) == said
+
+
 CONCERN = {"stage": "a_review", "text": "it is wrong"}
 
 

@@ -59,7 +59,8 @@ def run(values: dict[str, Any]) -> int:
         print(f"{task_id} is gone")
     counts = ", ".join(f"{count} {state}" for state, count in found["counts"].items()) or "no tasks"
     if "held" in found:
-        counts += f" ({found['held']['count']} held: {', '.join(found['held']['tasks'])})"
+        more = ", …" if found["held"]["count"] > len(found["held"]["tasks"]) else ""
+        counts += f" (held: {', '.join(found['held']['tasks'])}{more})"
     left = f"; {found['left_out']} more with the next digest" if found["left_out"] else ""
     note = f" ({found['note']})" if "note" in found else ""
     print(f"{counts}{left}{note}")

@@ -8,6 +8,7 @@ import sys
 from holdfast import clock, paths
 from holdfast.errors import NotFound, UsageError
 from holdfast.model.analysis import TIMELINE, Analysis
+from holdfast.model.attempt_numbers import AttemptNumbers
 from holdfast.model.events import EVENTS
 from holdfast.packet import load, metrics
 from holdfast.store.layout import Home, Packet
@@ -77,12 +78,14 @@ def run(values: dict[str, Any]) -> int:
     if values["type"]:
         _check_type(packet, values["type"])
     if view in (None, "timeline"):
-        rows = _events(packet, follow=values["follow"], view=view, kind=values["type"])
-        return _print(rows, values)
+        numbers = AttemptNumbers()
+        rows = _events(packet, numbers, follow=values["follow"], view=view, kind=values["type"])
+        return _print(rows, numbers, values)
     analysis = metrics.analyse(packet)
     if view == "summary":
         return _print_summary(packet, analysis, values)
-    return _print(iter(analysis.calls if view == "tools" else analysis.errors), values, view=view)
+    rows = iter(analysis.calls if view == "tools" else analysis.errors)
+    return _print(rows, analysis.numbers, values, view=view)
 
 
 def _packet(home: Home, values: dict[str, Any]) -> Packet:
@@ -115,8 +118,11 @@ def _matches(name: str, kind: str) -> bool:
     return name == kind or (kind.endswith((".", "_")) and name.startswith(kind))
 
 
-def _events(packet: Packet, *, follow: bool, view: str | None, kind: str | None) -> Iterator[dict[str, Any]]:
+def _events(
+    packet: Packet, numbers: AttemptNumbers, *, follow: bool, view: str | None, kind: str | None
+) -> Iterator[dict[str, Any]]:
     for event in journal_events.read(packet, follow=follow):
+        numbers.apply(event)
         name = str(event.get("type"))
         if view == "timeline" and name not in TIMELINE:
             continue
@@ -124,16 +130,22 @@ def _events(packet: Packet, *, follow: bool, view: str | None, kind: str | None)
             yield event
 
 
-def _print(rows: Iterator[dict[str, Any]], values: dict[str, Any], *, view: str | None = None) -> int:
+def _print(
+    rows: Iterator[dict[str, Any]],
+    numbers: AttemptNumbers,
+    values: dict[str, Any],
+    *,
+    view: str | None = None,
+) -> int:
     if values["export"]:
         return _export(rows, values["export"])
     if not values["json"] and view in ("tools", "errors"):
-        return _table(list(rows), view)
+        return _table(list(rows), numbers, view)
     for row in rows:
         if values["json"]:
             out.data(row)
         else:
-            out.say(event_lines.line(row), rest=" " * event_lines.DETAIL_COLUMN)
+            out.say(event_lines.line(row, numbers), rest=" " * event_lines.DETAIL_COLUMN)
             if values["follow"]:
                 sys.stdout.flush()
     return 0
@@ -148,7 +160,7 @@ def _export(rows: Iterator[dict[str, Any]], path: str) -> int:
     return 0
 
 
-def _table(rows: list[dict[str, Any]], view: str) -> int:
+def _table(rows: list[dict[str, Any]], numbers: AttemptNumbers, view: str) -> int:
     if not rows:
         out.talk("no tool calls" if view == "tools" else "no errors")
     elif view == "tools":
@@ -156,7 +168,7 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
             ("TIME", "ATTEMPT", "TOOK", "RESULT", "TOOL", "SUMMARY"),
             [
                 (
-                    clock.local(row["at"], "%H:%M:%S"), str(row["attempt"]),
+                    clock.local(row["at"], "%H:%M:%S"), numbers.shown(row["attempt"]),
                     "-" if row["seconds"] is None else clock.duration_text(row["seconds"]),
                     _result(row), row["tool"], row["summary"],
                 )
@@ -167,7 +179,12 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
         wrapped_table.show(
             ("TIME", "ATTEMPT", "ERROR", "MESSAGE"),
             [
-                (clock.local(row["at"], "%H:%M:%S"), str(row["attempt"] or "-"), row["kind"], row["message"])
+                (
+                    clock.local(row["at"], "%H:%M:%S"),
+                    numbers.shown(row["attempt"]),
+                    row["kind"],
+                    row["message"],
+                )
                 for row in rows
             ],
         )
@@ -188,6 +205,6 @@ def _print_summary(packet: Packet, analysis: Analysis, values: dict[str, Any]) -
     if values["json"]:
         out.data(summary)
         return 0
-    for name, text in summary_rows.rows(summary):
+    for name, text in summary_rows.rows(summary, analysis.numbers):
         out.fact(name, text, at=10)
     return 0

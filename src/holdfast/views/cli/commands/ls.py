@@ -80,9 +80,11 @@ def _watch(values: dict[str, Any]) -> None:
     home = Home(paths.home())
     changes, places = Changes(home), QueuePlaces(home)
     while True:
+        height = None
         if terminal.can_redraw(sys.stdout):
             print("\x1b[H\x1b[J", end="")
-        rows = _list(values, places)
+            height = terminal.height()
+        rows = _list(values, places, height=height)
         sys.stdout.flush()
         clock.sleep(_LEAST_PAUSE_S)  # tasks that change at the same time are shown at once
         is_working = any(describe.group(row) == "working" for row in rows)
@@ -91,7 +93,8 @@ def _watch(values: dict[str, Any]) -> None:
             pass
 
 
-def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
+def _list(values: dict[str, Any], places: QueuePlaces, *, height: int | None = None) -> list[dict[str, Any]]:
+    """Print the tasks. With `height`, the table is cut so that its beginning stays on the terminal."""
     state = values["state"]
     home = Home(paths.home())
     everything = values["all"] or values["json"] or bool(values["label"])
@@ -109,6 +112,7 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
         wanted = option_values.labels(values["label"])
         rows = [row for row in rows if labels.match(row, wanted)]
     rows = places.arrange(rows)
+    table_of, notes = None, list[str]()
     if values["json"]:
         now = clock.now()
         out.data([_complete(row, now, is_archived=values["archived"]) for row in rows])
@@ -116,23 +120,31 @@ def _list(values: dict[str, Any], places: QueuePlaces) -> list[dict[str, Any]]:
         for row in rows:
             print(row["task_id"])
     elif rows:
-        is_cut = not values["all"] and state is None
-        more = _print(home, rows, hidden, is_archive=values["archived"], is_cut=is_cut)
-        if more:
-            out.talk(f"{more} more {'needs' if more == 1 else 'need'} you: 'holdfast report' lists them")
-        _print_lost_runners(home, [row for row in rows if row["runner_gone"]])
-        for line in places.obstacles:
-            out.talk(fit_text.printable(line))
+        table_of = _Table(
+            rows, hidden, is_archive=values["archived"], is_cut=not values["all"] and state is None
+        )
+        if more := table_of.left_out:
+            notes.append(f"{more} more {'needs' if more == 1 else 'need'} you: 'holdfast report' lists them")
+        notes += _lost_runners(home, [row for row in rows if row["runner_gone"]])
+        notes += map(fit_text.printable, places.obstacles)
     elif values["label"]:
-        out.talk("no tasks with this label" if len(values["label"]) == 1 else "no tasks with these labels")
+        notes.append(
+            "no tasks with this label" if len(values["label"]) == 1 else "no tasks with these labels"
+        )
     elif state is not None:
-        out.talk(f"no {state} tasks")
+        notes.append(f"no {state} tasks")
     else:
-        out.talk(_no_tasks(home, is_archive=values["archived"]))
+        notes.append(_no_tasks(home, is_archive=values["archived"]))
     if hidden:
         verb = "is" if hidden == 1 else "are"
         earlier = amounts.plural(hidden, "task")
-        out.talk(f"{earlier} that ended earlier {verb} not shown; --all shows everything")
+        notes.append(f"{earlier} that ended earlier {verb} not shown; --all shows everything")
+    if table_of is not None:
+        # The cursor stays in the line after the last.
+        room = height - 1 - sum(len(out.message_lines(note)) for note in notes) if height else None
+        table_of.show(home, most_lines=room)
+    for note in notes:
+        out.talk(note)
     return rows
 
 
@@ -154,16 +166,16 @@ def _no_tasks(home: Home, *, is_archive: bool) -> str:
     return "no tasks; start one with 'holdfast run -- COMMAND'"
 
 
-def _print_lost_runners(home: Home, rows: list[dict[str, Any]]) -> None:
+def _lost_runners(home: Home, rows: list[dict[str, Any]]) -> list[str]:
     """How to restart lost runners. A live keeper does it anyway."""
     from holdfast.store import lock as locks
 
     if not rows or locks.is_held(home.keeper_lock):
-        return
+        return []
     tasks = f"{rows[0]['task_id']} has" if len(rows) == 1 else f"{len(rows)} tasks have"
     why = "this home is down" if os.path.exists(home.down) else "no keeper is running"
     runners = "a new runner" if len(rows) == 1 else "new runners"
-    out.talk(f"{tasks} no runner, and {why}: 'holdfast up' starts a keeper, which starts {runners}")
+    return [f"{tasks} no runner, and {why}: 'holdfast up' starts a keeper, which starts {runners}"]
 
 
 #: Longest pause between two lists of --watch while a task works, and while none does; shortest pause.
@@ -173,39 +185,49 @@ _WATCH_S, _IDLE_S, _LEAST_PAUSE_S = 1.0, 30.0, 0.1
 _DROPPED_FOR_LAST, _DROPPED_FIRST = (3, 7, 5, 2), (6, 4)
 
 
-def _print(home: Home, rows: list[dict[str, Any]], hidden: int, *, is_archive: bool, is_cut: bool) -> int:
-    """Print the table. Returns how many ended tasks that need you it leaves out: those after the newest.
+class _Table:
+    """Tasks in their groups. Of ended tasks that need you, only the newest may be in it.
 
     `hidden`: the number of ended tasks that are not in `rows`.
     """
-    now = clock.now()
-    members: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        members.setdefault(describe.group(row, now, is_archived=is_archive), []).append(row)
-    needy = members.get("needs you", [])
-    open_ones = [row for row in needy if row["status"] not in ENDS]
-    failures = [row for row in needy if row["status"] in ENDS]
-    shown = failures[: task_list.RECENT] if is_cut else failures
-    rows, headings = [], dict[int, str]()
-    for group in describe.GROUPS:
-        listed = members.get(group, []) if group != "needs you" else [*open_ones, *shown]
-        if group in members and len(members) > 1:
-            count = len(members[group]) + (hidden if group == "ended" else 0)
-            headings[len(rows)] = describe.heading(group, count, len(listed))
-        rows += listed
-    folder = files.open_folder(home.archive if is_archive else home.tasks)
-    cells = [_cells(folder, row, now) for row in rows]
-    os.close(folder)
-    table.show(
-        ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
-        cells,
-        colours={1: terminal.STATE_COLOURS},
-        dropped_first=_DROPPED_FIRST,
-        dropped_for_last=_DROPPED_FOR_LAST,
-        begins_with_id=True,
-        headings=headings,
-    )
-    return len(failures) - len(shown)
+
+    def __init__(self, rows: list[dict[str, Any]], hidden: int, *, is_archive: bool, is_cut: bool) -> None:
+        self._now = clock.now()
+        self._is_archive = is_archive
+        members: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            members.setdefault(describe.group(row, self._now, is_archived=is_archive), []).append(row)
+        needy = members.get("needs you", [])
+        open_ones = [row for row in needy if row["status"] not in ENDS]
+        failures = [row for row in needy if row["status"] in ENDS]
+        shown = failures[: task_list.RECENT] if is_cut else failures
+        #: How many ended tasks that need you are not in it: those after the newest.
+        self.left_out = len(failures) - len(shown)
+        self._rows: list[dict[str, Any]] = []
+        self._headings: dict[int, str] = {}
+        for group in describe.GROUPS:
+            listed = members.get(group, []) if group != "needs you" else [*open_ones, *shown]
+            # A list of ended tasks alone needs no heading.
+            if group in members and (len(members) > 1 or group == "needs you"):
+                count = len(members[group]) + (hidden if group == "ended" else 0)
+                self._headings[len(self._rows)] = describe.heading(group, count, len(listed))
+            self._rows += listed
+
+    def show(self, home: Home, *, most_lines: int | None) -> None:
+        """Print it."""
+        folder = files.open_folder(home.archive if self._is_archive else home.tasks)
+        cells = [_cells(folder, row, self._now) for row in self._rows]
+        os.close(folder)
+        table.show(
+            ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
+            cells,
+            colours={1: terminal.STATE_COLOURS},
+            dropped_first=_DROPPED_FIRST,
+            dropped_for_last=_DROPPED_FOR_LAST,
+            begins_with_id=True,
+            headings=self._headings,
+            most_lines=most_lines,
+        )
 
 
 def _cells(folder: int, row: dict[str, Any], now: float) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
+from holdfast.views.facts import day_budget, queue_places
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -52,18 +53,19 @@ def run(values: dict[str, Any]) -> int:
         else:
             _print(_task_rows(task))
         return 0
-    everything = metrics.refresh(home)
+    everything = metrics.refresh(home, held=queue_places.held(home))
     if values["prometheus"]:
         print(statistics.prometheus(everything["home"], everything["tasks"].values()), end="")
     elif values["json"]:
         out.data(everything)
     else:
-        _print(_home_rows(everything["home"]))
+        missing_usd = day_budget.removed_usd(home, everything["last_24h"]["api_usage"]["cost_usd"])
+        _print(_home_rows(everything["home"], missing_usd))
         if everything["last_24h"] == everything["home"]:
             print("\nlast 24 h: the same")
         else:
             print("\nlast 24 h")
-            _print(_home_rows(everything["last_24h"]))
+            _print(_home_rows(everything["last_24h"], missing_usd))
     return 0
 
 
@@ -74,11 +76,12 @@ def _print(rows: list[tuple[str, str]]) -> None:
 
 def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
     took = "-" if task["duration_s"] is None else clock.duration_text(task["duration_s"])
+    last = " in the last run" if task["runs"] > 1 else ""
     return [
         ("task", task["task_id"]),
         ("state", task["status"]),
         ("agent", task["agent"] or "-"),
-        ("duration", f"{took}, active {clock.duration_text(task['active_s'])}"),
+        ("duration", f"{took}{last}, active {clock.duration_text(task['active_s'])}{amounts.in_runs(task)}"),
         (
             "attempts",
             f"{task['attempts']}, {amounts.plural(task['retries'], 'retry')}, "
@@ -93,7 +96,7 @@ def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _home_rows(home: dict[str, Any]) -> list[tuple[str, str]]:
+def _home_rows(home: dict[str, Any], missing_usd: float | None) -> list[tuple[str, str]]:
     states = ", ".join(f"{count} {state}" for state, count in home["by_status"].items()) or "none"
     average, longest = home["average_duration_s"], home["longest_duration_s"]
     took = (
@@ -117,7 +120,7 @@ def _home_rows(home: dict[str, Any]) -> list[tuple[str, str]]:
         ("per hour", _per_hour(home["iterations_per_hour"])),
         ("duration", took),
         ("active", clock.duration_text(home["active_s"])),
-        ("usage", amounts.usage(home["api_usage"])),
+        ("usage", amounts.usage(home["api_usage"]) + amounts.without_removed(missing_usd)),
         ("tools", _tools(home["tool_usage"])),
     ]
 

@@ -8,7 +8,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, defaults
 from holdfast.views.cli.show import out
 from holdfast.views.facts import home_status
-from holdfast.views.text import amounts, queue_reason
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ COMMAND = Command(
     name="status",
     summary="Show what needs attention, the keeper, slots and running tasks.",
     description="What needs attention comes first. 'urgent' needs action, and 'note' can wait; 'question', "
-    "'approval', 'login', 'budget', 'time', 'failure', 'stopped', 'held' and 'ended' wait for a person. "
+    "'approval', 'login', 'budget', 'time', 'failure', 'stopped', 'held' and 'ended' wait for a person; "
+    "a 'limit' holds the whole queue. "
     "With a TASK, the same as 'holdfast show TASK'.",
     examples=("holdfast status", "holdfast status --json", "holdfast status 20260131-fix"),
     arguments=(TASK.evolve(metavar="[TASK]", required=False),),
@@ -51,10 +52,8 @@ def run(values: dict[str, Any]) -> int:
         _print(alert["kind"] or alert["level"], alert["text"])
     _print("home", home.path)
     _print("keeper", keeper_state)
-    states: dict[str, int] = facts["queue"]["states"] if facts["queue"] is not None else {}
-    counts = queue_reason.with_held(facts["counts"], states)
-    _print("tasks", amounts.by_state(counts) or "none")
-    _print("slots", _slots_line(home, facts, queued=counts.get("queued", 0)))
+    _print("tasks", amounts.by_state(facts["counts"]) or "none")
+    _print("slots", _slots_line(home, facts, queued=facts["counts"].get("queued", 0)))
     for row in facts["running"][:_RUNNING]:
         _print("waiting" if row["status"] == Status.WAITING else "running", _running_line(row))
     if len(facts["running"]) > _RUNNING:

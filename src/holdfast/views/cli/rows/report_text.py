@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 
 from holdfast import clock
 from holdfast.model.record import Record
-from holdfast.views.text import amounts, describe, queue_reason
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ _ROWS = 10
 _TOOLS = 6
 #: Characters that mean something in Markdown.
 _SPECIAL = frozenset("\\`*_{}[]<>#|~!")
+#: Commands in a line: in quotes, or what to type next, before what it does.
+_COMMAND = re.compile(r"'(?P<quoted>holdfast [^']+)'|(?<=→ )(?P<next>holdfast .+?)(?= \([^()]*\)$|$)")
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
     "color:#1a1a1a;background:#fff}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}"
@@ -40,8 +42,8 @@ def render(facts: dict[str, Any], *, detailed: bool) -> str:
 
 
 def markdown(facts: dict[str, Any], *, detailed: bool) -> str:
-    """The same as Markdown in which no text of an agent is markup."""
-    return _joined(facts, sections(facts, detailed=detailed), _escaped)
+    """The same as Markdown in which no text of an agent is markup, and commands are code."""
+    return _joined(facts, sections(facts, detailed=detailed), _as_markdown)
 
 
 def html(facts: dict[str, Any], *, detailed: bool) -> str:
@@ -72,9 +74,9 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
     keeper_state = (
         f"process {keeper['pid']}" if keeper else "not running" + (" (down)" if facts["down"] else "")
     )
-    held = Counter(str(row["state"]) for row in facts["queue"])
-    counts = amounts.by_state(queue_reason.with_held(facts["counts"], held)) or "none"
+    counts = amounts.by_state(facts["counts"]) or "none"
     state = [f"keeper: {keeper_state}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
+    removed_usd: float | None = facts["removed_usd"]
     needs, ended, active = facts["needs"], facts["ended"], facts["active"]
     queue = facts["queue"]
     # Those that are open need you.
@@ -96,10 +98,12 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
         Section(title=f"Resolved ({len(interrupts)})", lines=[_interrupt_line(row) for row in interrupts]),
         *_takeovers(facts["takeovers"]),
         Section(title="State", lines=state),
-        Section(title="Statistics", lines=_statistics(facts["statistics"])),
+        Section(title="Statistics", lines=_statistics(facts["statistics"], removed_usd)),
     ]
     if detailed:
-        found.append(Section(title="All-time statistics", lines=_statistics(facts["statistics_of_all"])))
+        found.append(
+            Section(title="All-time statistics", lines=_statistics(facts["statistics_of_all"], removed_usd))
+        )
     return found
 
 
@@ -122,6 +126,20 @@ def _joined(facts: dict[str, Any], found: list[Section], escape: Callable[[str],
         "\n".join([f"## {each.title}", "", *(f"- {escape(line)}" for line in _items(each))]) for each in found
     ]
     return "\n\n".join(parts)
+
+
+def _as_markdown(text: str) -> str:
+    parts, at = list[str](), 0
+    for found in _COMMAND.finditer(text):
+        parts += [_escaped(text[at : found.start()]), _code(found["quoted"] or found["next"])]
+        at = found.end()
+    return "".join([*parts, _escaped(text[at:])])
+
+
+def _code(command: str) -> str:
+    """A code span. Within it, nothing is markup but as many backticks as it begins with."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", command)), default=0))
+    return f"{fence}{command}{fence}" if len(fence) == 1 else f"{fence} {command} {fence}"
 
 
 def _escaped(text: str) -> str:
@@ -206,7 +224,7 @@ def _hour(at: str) -> str:
     return clock.local(at, "%H:%M")
 
 
-def _statistics(statistics: dict[str, Any]) -> list[str]:
+def _statistics(statistics: dict[str, Any], removed_usd: float | None) -> list[str]:
     average, tools = statistics["average_duration_s"], statistics["tool_usage"]
     names = ", ".join(f"{name} {count}" for name, count in list(tools["breakdown"].items())[:_TOOLS])
     return [
@@ -217,7 +235,7 @@ def _statistics(statistics: dict[str, Any]) -> list[str]:
         + f"; {amounts.plural(statistics['retries'], 'retry')}",
         f"{amounts.plural(round(statistics['iterations_per_hour'] or 0, 1), 'task')} an hour, "
         + ("no duration yet" if average is None else f"{clock.duration_text(average)} on average"),
-        amounts.usage(statistics["api_usage"]),
+        amounts.usage(statistics["api_usage"]) + amounts.without_removed(removed_usd),
         amounts.plural(tools["total"], "tool call") + (f": {names}" if names else ""),
     ]
 

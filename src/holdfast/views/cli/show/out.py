@@ -117,17 +117,21 @@ def go_on_without_terminal(stream: TextIO, error: OSError) -> None:
 
 def talk(text: str, *, rest: str = "  ") -> None:
     """Print a message, with `rest` before its continuation lines."""
+    try:
+        print("\n".join(message_lines(text, rest=rest)), file=sys.stderr, flush=True)
+    except OSError:
+        return
+
+
+def message_lines(text: str, *, rest: str = "  ") -> list[str]:
+    """The lines that `talk` prints."""
     indent = text[: len(text) - len(text.lstrip(" "))]
-    lines = wrap(
+    return wrap(
         as_displayed(text.lstrip(" "), sys.stderr),
         terminal.width(sys.stderr),
         first=indent,
         rest=indent + rest,
     )
-    try:
-        print("\n".join(lines), file=sys.stderr, flush=True)
-    except OSError:
-        return
 
 
 def quote(line: str) -> None:

@@ -28,6 +28,7 @@ def show(
     dropped_for_last: Sequence[int] = (),
     begins_with_id: bool = False,
     headings: Mapping[int, str] | None = None,
+    most_lines: int | None = None,
 ) -> None:
     """Print a table, one line per row; `headings` are lines before rows, by the number of the row.
 
@@ -35,6 +36,8 @@ def show(
     order, and the last column gets the remaining room. Columns of `dropped_for_last` are dropped before, if
     the last one would be hard to read. Ids in the first column are meant to be copied, so
     they are never cut: a long one gets its own line. Without a width, everything is printed.
+
+    With `most_lines`, the rows that take more are left out, and the last line says how many.
     """
     room = terminal.width()
     # By columns: most of them can be measured and filled as a whole.
@@ -80,13 +83,18 @@ def show(
         )
         for column, wide in zip(columns, widths, strict=True)
     ]
-    lines: list[str] = []
+    lines, ends = list[str](), list[int]()
     for number, line in enumerate(map(_GAP.join, zip(*shown, strict=True)), start=-1):
         if headings and number in headings:
             lines.append(f"\x1b[1m{headings[number]}\x1b[0m" if in_colour else headings[number])
         if begins_with_id and sizes[0][number + 1] > widths[0]:
             lines.append(cells[0][number + 1])
         lines.append(line.rstrip())
+        ends.append(len(lines))
+    if most_lines is not None and len(lines) > most_lines:
+        # The head always stays.
+        kept = max(1, sum(end < most_lines for end in ends))
+        lines = [*lines[: ends[kept - 1]], f"… {len(ends) - kept} more"]
     print("\n".join(lines))
 
 

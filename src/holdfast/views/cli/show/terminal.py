@@ -49,6 +49,14 @@ def width(stream: TextIO | None = None) -> int | None:
     return max(_NARROWEST, columns)
 
 
+def height() -> int | None:
+    """Lines of the terminal on stdout; None if that is none, or does not say."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).lines or None
+    except OSError:
+        return None
+
+
 def is_terminal(stream: TextIO | None = None) -> bool:
     """Whether the stream (stdout by default) is a terminal."""
     return (stream or sys.stdout).isatty()

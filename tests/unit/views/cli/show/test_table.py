@@ -77,3 +77,22 @@ def test_long_ids_have_their_own_line_where_the_last_column_would_be_hard_to_rea
     assert shown((generated, "completed", "scripted", "-", "Survived."))[1].startswith(
         f"{generated}  completed"
     )
+
+
+@pytest.mark.parametrize(
+    ("most_lines", "shown"),
+    [
+        (None, ["TASK", "needs you", "t0", "t1", "ended", "t2", "t3"]),
+        (7, ["TASK", "needs you", "t0", "t1", "ended", "t2", "t3"]),
+        (6, ["TASK", "needs you", "t0", "t1", "… 2 more"]),
+        (5, ["TASK", "needs you", "t0", "t1", "… 2 more"]),
+        (3, ["TASK", "… 4 more"]),
+        (-1, ["TASK", "… 4 more"]),
+    ],
+)
+def test_what_does_not_fit_is_cut_at_the_bottom_and_counted(
+    most_lines: int | None, shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    headings = {0: "needs you", 2: "ended"}
+    table.show(["TASK"], [[f"t{number}"] for number in range(4)], headings=headings, most_lines=most_lines)
+    assert capsys.readouterr().out.splitlines() == shown
