@@ -115,6 +115,7 @@ PACKET = {
     "env": ENVIRONMENT,
     "labels": HARMLESS,
     "notes": HARMLESS,
+    "needs_trust": HARMLESS,  # it can only ask for it
     "routing.intent": HARMLESS,
     "routing.agent": HARMLESS,
     "routing.model.*": HARMLESS,
