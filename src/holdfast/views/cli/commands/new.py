@@ -41,8 +41,8 @@ COMMAND = Command(
     "'holdfast run --packet DIR'. With --run it is run at once, in a new git worktree if the project is a "
     "repository, and no folder is kept unless you name one. With --from-plan, the request is an approved "
     "plan whose goal, Verify Commands and Acceptance become those of the packet; commands of a plan inside a "
-    "project run only after you trusted them. A template has options of this command, with variables; it is a "
-    "file in ~/.config/holdfast/templates/ or, if you trust the project, in .holdfast/templates/.",
+    "project run only after you trusted them. A template has options of this command, with variables; it is "
+    "a file in ~/.config/holdfast/templates/ or, if you trust the project, in .holdfast/templates/.",
     examples=(
         'holdfast new --agent claude --goal "make the tests pass" --accept "pytest -x" --run',
         'holdfast new --intent safe_impl --goal "add retries to the client" --allow src/ '
