@@ -32,6 +32,8 @@ def refuse_way_out(name: str, *projects: str) -> None:
     """Raises NotPossible for a path in a project, or in a tree as above, that leads out of it through a
     link: others would choose the file that we read or write, or where an agent works."""
     target: str = os.path.realpath(name)
+    if target == os.path.abspath(name):
+        return  # no link
     # Also out of the project of each link on the way: it may lead into another project.
     for place in (os.path.abspath(name), *program_search.places(name)[:-1]):
         for root in _roots_around(place, projects):

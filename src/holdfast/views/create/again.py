@@ -61,7 +61,7 @@ def list_again(packet: Packet, *, talk: Talk) -> None:
 
 
 def _from_file(spec: TaskSpec, path: str) -> dict[str, str]:
-    """The variables of an environment file. One in a project or repository must be as it was: an agent may
+    """The variables of an environment file. One inside a project must be as it was: an agent may
     have changed it, and its variables reach programs outside the agent's sandbox."""
     trusted = spec.trust.get("env_file")
     if trusted is None:
