@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError
 #: What marks the root of a project: settings of holdfast, and what version control systems leave in a clone.
 _PROJECT_MARKS = (
     ".git", ".holdfast", ".hg", ".jj", ".svn", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul",
-    "CVS/Entries",
+    "CVS/Entries", ".repo", ".got", "_MTN", ".bk",
 )  # fmt: skip
 
 #: Variable for processes that go on elsewhere: the projects around the directory of the command.

@@ -119,7 +119,7 @@ def test_a_packet_behind_a_link_in_a_project_runs_no_command(way: str) -> None:
     given = folder if way == "packet" else os.path.join(folder, "manifest.yaml")
     done = holdfast("submit", "--packet", given, "--project", repo.path, cwd=repo.path, env=env)
     assert done.returncode == 2
-    assert "is inside a repository and was not trusted yet: acceptance.commands" in done.stderr, done.stderr
+    assert "is inside a project and was not trusted yet: acceptance.commands" in done.stderr, done.stderr
 
 
 def test_retry_does_not_read_an_environment_file_behind_a_new_link() -> None:

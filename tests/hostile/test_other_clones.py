@@ -11,7 +11,10 @@ from holdfast.store.layout import Home
 from tests.hostile.planting import write
 from tests.support.tasks import holdfast, workspace
 
-MARKS = (".hg", ".jj", ".svn", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul", "CVS/Entries")
+MARKS = (
+    ".hg", ".jj", ".svn", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul", "CVS/Entries", ".repo", ".got",
+    "_MTN", ".bk",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("mark", MARKS)

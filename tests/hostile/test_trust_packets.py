@@ -136,7 +136,7 @@ def test_a_packet_that_an_agent_wrote_with_new_is_not_trusted() -> None:
     assert [name for name in os.listdir(records()) if name.endswith(".json")] == []
     done = holdfast("run", "--packet", "packet", cwd=repo.path, env=with_program("claude"))
     assert done.returncode == 2
-    assert "is inside a repository and was not trusted yet: acceptance.commands" in done.stderr
+    assert "is inside a project and was not trusted yet: acceptance.commands" in done.stderr
 
 
 # ── work items ──

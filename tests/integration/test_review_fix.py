@@ -159,6 +159,8 @@ def test_what_the_plan_pipeline_writes_becomes_a_task() -> None:
     shown = json.loads(holdfast("pipeline", "show", folder, "--json", env=stand_ins.env).stdout)
     assert shown["acceptance_commands"] == ["grep -q hello b.txt"]
     assert shown["acceptance_criteria"] == ["b.txt says hello"]
+    # An agent wrote the plan, and so its commands.
+    assert holdfast("trust", folder, "--yes", env=stand_ins.env, cwd=packet.project.path).returncode == 0
     done = holdfast("run", "--packet", folder, env=stand_ins.env, cwd=packet.project.path)
     assert done.returncode == 0, done.stderr
     second = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "done"))

@@ -102,7 +102,7 @@ PIPELINES = {
 }
 #: prompts/*.md: they replace the rules and instructions of agents.
 PROMPTS = PERMISSIONS
-#: manifest.yaml of a packet inside a repository: path → class. Whoever names a packet chooses its text,
+#: manifest.yaml of a packet inside a project: path → class. Whoever names a packet chooses its text,
 #: pipeline and limits.
 PACKET = {
     "task_id": HARMLESS,
@@ -115,6 +115,7 @@ PACKET = {
     "env": ENVIRONMENT,
     "labels": HARMLESS,
     "notes": HARMLESS,
+    "needs_trust": HARMLESS,  # it can only ask for it
     "routing.intent": HARMLESS,
     "routing.agent": HARMLESS,
     "routing.model.*": HARMLESS,

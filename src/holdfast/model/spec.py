@@ -273,7 +273,7 @@ class TaskSpec(Record):
     env_file_sha256: str = ""
     #: What the project brought and the user trusted: `by` (`holdfast trust` or `--trust-project`), `project`,
     #: `parts` (file → digest), and `env_file` (the SHA-256 of the project's environment file). The same of a
-    #: packet or work item inside a repository is in `packet` or `items`.
+    #: packet or work item inside a project is in `packet` or `items`.
     trust: dict[str, object] = {}
     #: Agents that take over, in this order, if one is out of quota or unavailable.
     failover: tuple[str, ...] = ()

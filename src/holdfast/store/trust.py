@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast import clock, paths, program_search
+from holdfast import clock, paths
 from holdfast.errors import NotPossible
 from holdfast.store import atomic, trust_dir
 from holdfast.store.digest import sha256
@@ -86,22 +86,6 @@ class TrustCheck:
                 f"{command} accepts that"
             )
         return lines
-
-
-def is_in_repository(path: str, project: str) -> bool:
-    """Whether others may have written a file: it is in the project, in a repository or project of any kind,
-    or where agents have worked; or a link in such a place leads to it."""
-    known, top = program_search.projects_of_tasks(), os.path.realpath(project)
-    return any(_is_of_project(place, {top, *known}) for place in program_search.places(path))
-
-
-def _is_of_project(place: str, roots: set[str]) -> bool:
-    while True:
-        if program_search.is_marked(place) or place in roots:
-            return True
-        if place == os.path.dirname(place):
-            return False
-        place = os.path.dirname(place)
 
 
 def lines_of(part: Part) -> list[str]:

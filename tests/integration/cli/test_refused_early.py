@@ -93,12 +93,16 @@ def test_a_switch_is_true_or_false(home: str) -> None:
     from holdfast.views.create import agent_options
 
     codex = registry.adapter("codex")
-    assert agent_options.read(["skip_git_repo_check=true"], [codex]) == {"skip_git_repo_check": True}
+    assert agent_options.read(["skip_git_repo_check=true"], [codex], project="/") == {
+        "skip_git_repo_check": True
+    }
     with pytest.raises(UsageError, match="must be true or false"):
-        agent_options.read(["skip_git_repo_check=1"], [codex])
+        agent_options.read(["skip_git_repo_check=1"], [codex], project="/")
     # A failover agent may have other options.
     gemini = registry.adapter("gemini")
-    assert agent_options.read(["approval_mode=plan"], [codex, gemini]) == {"approval_mode": "plan"}
+    assert agent_options.read(["approval_mode=plan"], [codex, gemini], project="/") == {
+        "approval_mode": "plan"
+    }
 
 
 @pytest.mark.parametrize(

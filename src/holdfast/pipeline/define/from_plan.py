@@ -31,8 +31,8 @@ def read_plan(path: str) -> str:
     return text
 
 
-def filled(draft: Draft) -> Draft:
-    """Fill in what the draft lacks from its plan.
+def filled(draft: Draft, *, is_foreign: bool = False) -> Draft:
+    """Fill in what the draft lacks from its plan. `is_foreign`: others may have written it.
 
     The goal is the first heading; commands are under `Verify Commands`, criteria under `Acceptance`, paths
     under `Scope`. A model may have written the plan, so its commands are screened like those of a brief.
@@ -41,10 +41,12 @@ def filled(draft: Draft) -> Draft:
         return draft
     proposed = () if draft.commands else script.commands(handoff.read_brief(draft.plan).script or "")
     screened = [(command, screen.objection(command)) for command in proposed]
+    taken = tuple(command for command, why in screened if why is None)
     return draft.evolve(
         goal=draft.goal or goal_of(draft.plan),
         allow=draft.allow or _paths(draft.plan),
-        commands=draft.commands or tuple(command for command, why in screened if why is None),
+        commands=draft.commands or taken,
+        needs_trust=is_foreign and bool(taken),
         refused=tuple(f"`{command}`: {why}" for command, why in screened if why is not None),
         criteria=draft.criteria or _items(draft.plan, "Acceptance"),
     )

@@ -82,6 +82,13 @@ FIELDS = (
     ),
     Field(path="notes", kind="text", about="Notes for people; agents do not see them."),
     Field(
+        path="needs_trust",
+        kind="flag",
+        default=False,
+        about="The packet needs `holdfast trust`, wherever it is. `holdfast new` writes it if the commands "
+        "come from a plan inside a project.",
+    ),
+    Field(
         path="routing.intent",
         kind="choice",
         choices=tuple(INTENTS),

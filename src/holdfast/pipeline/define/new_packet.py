@@ -45,6 +45,8 @@ class Draft(Record):
     request: str = ""
     #: The text of an approved plan; it becomes the request.
     plan: str | None = None
+    #: Whether the commands are another's, because the plan is.
+    needs_trust: bool = False
     #: Commands of the plan that were refused, each with the reason.
     refused: tuple[str, ...] = ()
     paid_call_budget: int = PAID_CALL_BUDGET
@@ -69,6 +71,15 @@ def manifest(draft: Draft) -> str:
         f"labels: {json.dumps(draft.labels, ensure_ascii=False)}"
         if draft.labels
         else "# labels: [batch=nightly]",
+        *(
+            [
+                "# The acceptance commands come from a plan inside a project: 'holdfast trust DIR' shows and",
+                "# allows them.",
+                "needs_trust: true",
+            ]
+            if draft.needs_trust
+            else []
+        ),
         "",
         "routing:",
         f"  # {', '.join(INTENTS)}",

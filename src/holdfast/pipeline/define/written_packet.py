@@ -23,8 +23,9 @@ from holdfast.pipeline.prompt import attachments, template
 from holdfast.pipeline.prompt.forbidden import Forbidden
 from holdfast.redact import Redactor
 from holdfast.store.digest import sha256
+from holdfast.store.foreign import is_foreign
 from holdfast.store.layout import MANIFEST_YAML, Packet
-from holdfast.store.trust import TrustCheck, is_in_repository
+from holdfast.store.trust import TrustCheck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ class WrittenPacket(Record):
     project_dir: str
     #: What was asked of the user's trust in the project, and granted or not.
     judge: TrustCheck
-    #: Files that options name, by the option's value, as they were judged: of the project, and of the packet
-    #: if it is inside a repository.
+    #: Others may have written it, or its commands.
+    needs_trust: bool
+    #: Files that options name, by the option's value, as they were judged: of the project, and of the packet.
     project_files: dict[str, bytes]
     packet_files: dict[str, bytes]
     #: Templates of the project that the user trusts: role → text.
@@ -109,15 +111,16 @@ def examine(
         resolved=resolved,
         project_dir=project_dir,
         judge=judge,
+        needs_trust=checked.get("needs_trust") or is_foreign(folder, project_dir),
         project_files=catalog.files,
-        packet_files=_option_files(checked, folder) if is_in_repository(folder, project_dir) else {},
+        packet_files=_option_files(checked, folder),
         templates=templates,
     )
     return written, ()
 
 
 def part_of(written: WrittenPacket) -> needs.Part:
-    """What a packet asks for that needs trust if it is inside a repository."""
+    """What a packet asks for that needs trust if others may have written it."""
     found: list[needs.Need] = []
     for field in FIELDS:
         kind, path = classes.of_packet(field.path), field.path.removesuffix(".*")
@@ -379,7 +382,8 @@ def frozen(written: WrittenPacket, spec: TaskSpec, target: Packet) -> tuple[Task
         for key, value in _values_of(written, stage.name).items():
             is_projects = _is_of_project(written, stage.name, key)
             data = (written.project_files if is_projects else written.packet_files).get(value)
-            if data is not None:
+            # A file of the user's own is read where it is: edits count.
+            if data is not None and (is_projects or written.needs_trust):
                 name = f"{sha256(data)[:16]}-{os.path.basename(value)}"
                 files[os.path.join(os.path.basename(target.inputs), "frozen", name)] = data
                 options[key] = os.path.join(target.inputs, "frozen", name)

@@ -8,7 +8,7 @@ from shlex import quote
 from holdfast.agents import registry
 from holdfast.errors import NotPossible
 from holdfast.packet import environment, load, sealed
-from holdfast.store import trust
+from holdfast.store import foreign
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Packet
 
@@ -41,6 +41,7 @@ def args_of(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
     able = registry.adapter(spec.agent).capabilities
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if values.get("env_file") is not None:
+        foreign.refuse_way_out(values["env_file"], spec.project_dir)
         args["env"]["env"].update(environment.read_file(os.path.abspath(values["env_file"])))
     elif spec.env_file is not None:
         args["env"]["env"].update(_from_file(spec, spec.env_file))
@@ -60,13 +61,13 @@ def list_again(packet: Packet, *, talk: Talk) -> None:
 
 
 def _from_file(spec: TaskSpec, path: str) -> dict[str, str]:
-    """The variables of an environment file. One in a project or repository must be as it was: an agent may
+    """The variables of an environment file. One inside a project must be as it was: an agent may
     have changed it, and its variables reach programs outside the agent's sandbox."""
     trusted = spec.trust.get("env_file")
     if trusted is None:
         variables = environment.read_file(path)
         is_as_it_was = spec.env_file_sha256 == environment.digest_of(variables)
-        if not is_as_it_was and trust.is_in_repository(path, spec.project_dir):
+        if not is_as_it_was and foreign.is_foreign(path, spec.project_dir):
             raise NotPossible(
                 f"{path} was changed after the task was created, and its agent can write there",
                 hint=f"check it, then: holdfast retry {spec.task_id} --env-file {quote(path)}",

@@ -6,6 +6,7 @@ import os
 
 from holdfast.agents.base import COMMON_OPTIONS
 from holdfast.errors import UsageError
+from holdfast.store import foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def refuse_for_command(values: dict[str, Any]) -> None:
             )
 
 
-def read(pairs: list[str], adapters: list[Adapter]) -> dict[str, object]:
+def read(pairs: list[str], adapters: list[Adapter], *, project: str) -> dict[str, object]:
     """The options of an agent, or of one that may take over. Raises UsageError."""
     options: dict[str, object] = {}
     for text in pairs:
@@ -50,10 +51,15 @@ def read(pairs: list[str], adapters: list[Adapter]) -> dict[str, object]:
                 raise UsageError(f"-o {text}: must be true or false", hint=f"-o {key}=true")
             options[key] = _SWITCH[value]
         else:
-            # A file name is relative to here; the runner has another directory. Later, a link may be an
-            # agent's.
-            options[key] = os.path.realpath(value) if os.path.isfile(value) else value
+            options[key] = _named_file(value, project) if os.path.isfile(value) else value
     return options
+
+
+def _named_file(name: str, project: str) -> str:
+    """The absolute path: a name is relative to here, and the runner has another directory. It is resolved,
+    because a link may later be an agent's. Raises NotPossible if it is another's now."""
+    foreign.refuse_way_out(name, project)
+    return os.path.realpath(name)
 
 
 def _check(key: str, adapters: list[Adapter]) -> None:

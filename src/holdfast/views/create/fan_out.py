@@ -8,6 +8,7 @@ from holdfast.errors import UsageError
 from holdfast.model import work_plan
 from holdfast.model.fan_out import LABEL
 from holdfast.model.spec import FanOutSpec, Limits, StageSpec, TaskSpec, short_name
+from holdfast.store import foreign
 from holdfast.store.layout import Home
 from holdfast.views.create import from_options, queue_options, start
 
@@ -28,6 +29,7 @@ def read_plan(path: str) -> Plan:
     """The plan in a file: YAML, JSON, or a report with a block of JSON. Raises UsageError, UnreadableFile."""
     from holdfast.pipeline.define import yaml_file
 
+    foreign.refuse_way_out(path)
     data = yaml_file.contents(path)
     if path.endswith(".md"):
         plan = work_plan.in_report(data.decode("utf-8", "replace"))

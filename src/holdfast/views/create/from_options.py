@@ -10,6 +10,7 @@ from holdfast.errors import NoSuchDirectory, PromptTooLarge, UnreadableFile, Usa
 from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
+from holdfast.store import foreign
 from holdfast.views import option_values
 from holdfast.views.create import agent_options, check_agent, check_command, check_sandbox, permissions
 from holdfast.views.create.new_task import NewTask, environment_of, trusted_settings
@@ -39,8 +40,8 @@ def read(values: dict[str, Any], *, verb: str = "run", talk: Talk) -> NewTask:
         from holdfast.views.create import from_packet  # loads all of the pipeline
 
         return from_packet.read(values["packet"], values=values, talk=talk, is_new=True)
-    prompt = _prompt(values)
     project = paths.project(values["project"])
+    prompt = _prompt(values, project)
     settings, trust = trusted_settings(project, by_flag=values["trust_project"], talk=talk)
     spec, env = _spec(values, prompt, settings, project=project, verb=verb, talk=talk)
     spec = spec.evolve(trust=trust) if trust else spec
@@ -72,12 +73,14 @@ def _check_texts(values: dict[str, Any]) -> None:
                 )
 
 
-def _prompt(values: dict[str, Any]) -> bytes | None:
+def _prompt(values: dict[str, Any], project: str) -> bytes | None:
     prompt, file = values["prompt"], values["file"]
     if prompt is not None and file is not None:
         raise UsageError("a prompt and --file exclude each other", hint="give one of them")
     if file is None:
         return None if prompt is None else os.fsencode(prompt)
+    if file != "-":
+        foreign.refuse_way_out(file, project)
     try:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
             # With a limit: input without end (`yes |`) would fill the memory.
@@ -118,7 +121,7 @@ def _spec(
         writes=bool(values["accept"]),
     )
     flags = {field: values[field] for field in LIMIT_OPTIONS if values[field] is not None}
-    env_file, from_file = environment_of(values, settings)
+    env_file, from_file = environment_of(values, settings, project=project)
     declared = tuple(dict.fromkeys([*settings.get("env", ()), *values["env"], *from_file]))
     captured = _captured_env(adapters, declared, from_file)
     redact = Redactor(captured["env"], declared)
@@ -143,7 +146,7 @@ def _spec(
         interrupt_off=tuple(settings.get("interrupt_off", ())),
         session=values["session"],
         workspace="worktree" if values["worktree"] else "in_place",
-        bootstrap=_bootstrap(values["bootstrap"]),
+        bootstrap=_bootstrap(values["bootstrap"], project),
         variables=dict(agent_options.pair("--var", text) for text in values["var"]),
         env=declared,
         env_file=env_file,
@@ -174,7 +177,7 @@ def _checked_adapters(
     check_agent.check_session(adapter, values["session"])
     if agent == "command":
         return adapters, {}
-    options = agent_options.read(values["option"], adapters)
+    options = agent_options.read(values["option"], adapters, project=project)
     check_agent.check(adapter, prompt, options, verb=verb)
     return adapters, options
 
@@ -268,6 +271,7 @@ def _usage(verb: str) -> str:
 
 
 def _check_project(project: str) -> None:
+    foreign.refuse_way_out(project)
     if os.path.isdir(project):
         if os.access(project, os.X_OK):
             return
@@ -328,10 +332,11 @@ def _accepted(
     return quality.evolve(accept=tuple(commands), repair_times=times)
 
 
-def _bootstrap(chosen: str | None) -> str | None:
+def _bootstrap(chosen: str | None, project: str) -> str | None:
     """`default`, or the file as an absolute path."""
     if chosen is None or chosen == "default":
         return chosen
+    foreign.refuse_way_out(chosen, project)
     # Resolved: later, a link in the project may be an agent's.
     path: str = os.path.realpath(chosen)
     if not os.path.isfile(path) or not os.access(path, os.R_OK):

@@ -11,8 +11,9 @@ from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, Us
 from holdfast.model.permissions import DEFAULT
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
+from holdfast.store import foreign
 from holdfast.store.layout import Home, Packet
-from holdfast.store.trust import TrustCheck, is_in_repository
+from holdfast.store.trust import TrustCheck
 from holdfast.views import option_values
 from holdfast.views.create import (
     agent_options,
@@ -66,9 +67,10 @@ def read(path: str, *, values: dict[str, Any], talk: Talk, is_new: bool = False)
     # `new` and `review` have the manifest of the packet that they wrote.
     text: bytes | None = values.get("manifest")
     written = written_packet.read(path, project=values.get("project"), trust_project=by_flag, text=text)
+    foreign.refuse_way_out(written.project_dir)
     settings, trust = settings_with_trust(written.judge, talk=talk)
     prompt = _request(written)
-    env_file, added = environment_of(values, settings)
+    env_file, added = environment_of(values, settings, project=written.project_dir)
     flags = {name: values[name] for name in LIMIT_OPTIONS if values.get(name) is not None}
     spec = written_packet.spec(
         written,
@@ -99,7 +101,7 @@ def read(path: str, *, values: dict[str, Any], talk: Talk, is_new: bool = False)
     spec = check_ci.recorded(spec)
     _check_variables(spec, path, added)
     # Checked last: a mistake in the packet itself is the more useful error.
-    spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
+    spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag, is_typed=text is not None)})
     spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
     if is_new:
         check_packet_id(Home(paths.home()), spec.task_id)
@@ -118,22 +120,27 @@ def read(path: str, *, values: dict[str, Any], talk: Talk, is_new: bool = False)
     )
 
 
-def _check_trust(written: WrittenPacket, *, by_flag: bool) -> dict[str, object]:
-    """A packet inside a repository may be another's, or an agent's: what it runs needs trust.
+def _check_trust(written: WrittenPacket, *, by_flag: bool, is_typed: bool) -> dict[str, object]:
+    """A packet inside a project may be another's, or an agent's, and so may the plan that it was made from:
+    what it runs needs trust.
 
     Without its commands it would be another task, so it is refused as a whole. Returns what was granted.
     """
-    if not is_in_repository(written.folder, written.project_dir):
+    if not written.needs_trust:
         return {}
     judge = TrustCheck(written.folder, by_flag=by_flag)
     part = written_packet.part_of(written)
     if judge(part):
         record = judge.record()
         return {"packet": record} if record else {}
+    if is_typed:
+        return {}  # its folder is temporary, and may be inside a project by chance
     names = ", ".join(dict.fromkeys(need.name for need in part.needs))
     why = "changed since you trusted it" if judge.was_trusted else "was not trusted yet"
+    is_of_plan = written.manifest.get("needs_trust")
+    where = "has commands of a plan inside a project" if is_of_plan else "is inside a project"
     raise UsageError(
-        f"the packet {written.folder} is inside a repository and {why}: {names}",
+        f"the packet {written.folder} {where} and {why}: {names}",
         hint=f"'holdfast trust {quote(written.folder)}' shows and allows it; for scripts: --trust-project",
     )
 

@@ -10,6 +10,7 @@ from holdfast.model.record import Record
 from holdfast.model.spec import TaskSpec
 from holdfast.packet import asker, environment
 from holdfast.packet import create as packet_create
+from holdfast.store import foreign
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home, Packet
 from holdfast.views import descriptors
@@ -112,9 +113,12 @@ def settings_with_trust(judge: TrustCheck, *, talk: Talk) -> tuple[dict[str, Any
     return values, record
 
 
-def environment_of(values: dict[str, Any], settings: dict[str, Any]) -> tuple[str | None, dict[str, str]]:
+def environment_of(
+    values: dict[str, Any], settings: dict[str, Any], *, project: str
+) -> tuple[str | None, dict[str, str]]:
     """The environment file of a task, of a flag or of the settings, and its variables."""
     if values.get("env_file"):
+        foreign.refuse_way_out(values["env_file"], project)
         path = os.path.abspath(values["env_file"])
         return path, environment.read_file(path)
     path = settings.get("env_file")

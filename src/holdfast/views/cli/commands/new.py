@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 
 from holdfast import ids, paths
 from holdfast.errors import HoldfastError, InvalidManifest, UsageError
@@ -11,14 +12,14 @@ from holdfast.packet import asker, load
 from holdfast.pipeline.define import from_plan, new_packet, written_packet
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.define.new_packet import Draft
-from holdfast.store import audit, trust
+from holdfast.store import audit, foreign, trust
 from holdfast.store.layout import Home
 from holdfast.views import option_values
 from holdfast.views.cli.commands import run as run_verb
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.parse.task_options import LABEL, PERMISSIONS, PROJECT, TRUST_PROJECT
-from holdfast.views.cli.show import out, user_file
+from holdfast.views.cli.show import out, prompt
 from holdfast.views.create import agent_options
 from holdfast.views.facts import pipelines
 from holdfast.views.text import next_steps
@@ -39,9 +40,9 @@ COMMAND = Command(
     "request and a context pack, and prints its path. Edit it, then run 'holdfast pipeline check DIR' and "
     "'holdfast run --packet DIR'. With --run it is run at once, in a new git worktree if the project is a "
     "repository, and no folder is kept unless you name one. With --from-plan, the request is an approved "
-    "plan whose goal, Verify Commands and Acceptance become those of the packet. A template has options of "
-    "this command, with variables; it is a file in ~/.config/holdfast/templates/ or, if you trust the "
-    "project, in .holdfast/templates/.",
+    "plan whose goal, Verify Commands and Acceptance become those of the packet; commands of a plan inside a "
+    "project run only after you trusted them. A template has options of this command, with variables; it is "
+    "a file in ~/.config/holdfast/templates/ or, if you trust the project, in .holdfast/templates/.",
     examples=(
         'holdfast new --agent claude --goal "make the tests pass" --accept "pytest -x" --run',
         'holdfast new --intent safe_impl --goal "add retries to the client" --allow src/ '
@@ -138,7 +139,7 @@ def run(values: dict[str, Any]) -> int:
     project = paths.project(values["project"])
     judge = trust.TrustCheck(project, by_flag=values["trust_project"])
     values = _with_template(values, project, judge)
-    plan = from_plan.read_plan(values["plan"]) if values["plan"] else None
+    plan = _plan(values["plan"], project)
     goal = (values["goal"] or "").strip() or (from_plan.goal_of(plan) if plan else "")
     if not goal:
         raise UsageError("missing --goal", hint='for example --goal "add retries to the client"')
@@ -166,7 +167,9 @@ def run(values: dict[str, Any]) -> int:
         or (12 if intent == "post_impl_review" else new_packet.PAID_CALL_BUDGET),
         max_wallclock_s=values.get("max_wallclock_sec") or new_packet.MAX_WALLCLOCK_S,
     )
-    draft = from_plan.filled(draft)
+    draft = from_plan.filled(
+        draft, is_foreign=plan is not None and foreign.is_foreign(values["plan"], project)
+    )
     written = _check(draft, folder, values["project"], trust_project=values["trust_project"])
     for line in (*judge.notices(), *pipelines.one_agent_notes(written)):
         out.talk(line)
@@ -175,10 +178,9 @@ def run(values: dict[str, Any]) -> int:
     if values["run"] and not is_kept:
         with new_packet.temporary(draft) as place:
             return _run(place, draft, values)
-    user_file.refuse_way_out(folder)
+    foreign.refuse_way_out(folder, project)
     new_packet.write(folder, draft)
-    if plan is None:
-        _trust(folder, written)
+    is_trusted = _trust(folder, written, draft, values)
     if values["run"]:
         return _run(folder, draft, values)
     if values["json"]:
@@ -186,6 +188,8 @@ def run(values: dict[str, Any]) -> int:
     else:
         print(folder)
         out.talk(f"edit {os.path.join(folder, written_packet.NAME)}, then:")
+        if not is_trusted:
+            out.step(shlex.join(["holdfast", "trust", folder]), "")
         out.step(shlex.join(["holdfast", "run", "--packet", folder]), "")
     return 0
 
@@ -267,17 +271,38 @@ def _project(chosen: str | None, folder: str) -> str | None:
     return relative if relative.count("..") <= 2 else path
 
 
-def _trust(folder: str, written: WrittenPacket) -> None:
-    """The user typed what the packet has, unless it was an agent. An edit, by whomever, needs trust again."""
+def _trust(folder: str, written: WrittenPacket, draft: Draft, values: dict[str, Any]) -> bool:
+    """Trust what the user typed, unless it was an agent, and commands of another's plan if the user says so.
+    An edit, by whomever, needs trust again. Returns whether the packet may be run."""
     part = written_packet.part_of(written)
-    if not part.needs or not trust.is_in_repository(folder, written.project_dir):
-        return
-    if asker.find().kind == "agent":
-        return
+    if not part.needs or not written.needs_trust:
+        return True
+    is_agent = asker.find().kind == "agent"
+    if draft.needs_trust:
+        out.talk("commands of the plan, which is inside a project:")
+        for command in draft.commands:
+            out.talk(f"  {command}")
+        if not values["trust_project"] and (is_agent or values["json"] or not _is_confirmed()):
+            return False
+    if is_agent:
+        return False
     try:
         trust.accept(folder, [part], by=audit.whoami())
     except (HoldfastError, OSError):
-        return  # 'run' asks for it
+        return False  # 'run' asks for it
+    return True
+
+
+def _is_confirmed() -> bool:
+    return sys.stdin.isatty() and prompt.is_confirmed("Trust these commands?")
+
+
+def _plan(name: str | None, project: str) -> str | None:
+    """The text of the plan, if there is one."""
+    if not name:
+        return None
+    foreign.refuse_way_out(name, project)
+    return from_plan.read_plan(name)
 
 
 def _check(draft: Draft, folder: str, project: str | None, *, trust_project: bool) -> WrittenPacket:

@@ -10,13 +10,13 @@ from holdfast.packet.inputs import contents
 from holdfast.pipeline.define import new_packet
 from holdfast.pipeline.define.new_packet import Draft
 from holdfast.pipeline.results import export
-from holdfast.store import atomic
+from holdfast.store import atomic, foreign
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.commands import run as run_verb
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.parse.task_options import PROJECT, TRUST_PROJECT
-from holdfast.views.cli.show import out, user_file
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Create the packet, run it, and copy its results."""
     project = paths.project(values["project"])
-    context, report = _bytes(values["context"]), _bytes(values["report"])
+    context, report = _bytes(values["context"], project), _bytes(values["report"], project)
     goal = f"review the implementation that {os.path.basename(values['report'])} reports"
     task_id = ids.new_task_id("review") if values["id"] is None else ids.check_task_id(values["id"])
     target = os.path.abspath(values["out"] or f"review-{task_id}")
     if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
         raise DuplicateTask(f"{target} exists and is not empty", hint="choose another folder, or remove it")
-    user_file.refuse_way_out(target)
+    foreign.refuse_way_out(target, project)
     draft = Draft(
         task_id=task_id,
         goal=goal,
@@ -97,7 +97,7 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"the results will be in {packet.outputs}")
         return status
     # Again: its name can be guessed, and an agent may have put a link there meanwhile.
-    user_file.refuse_way_out(target)
+    foreign.refuse_way_out(target, project)
     export.export(packet, target)
     out.talk(f"results: {target}")
     return status
@@ -126,7 +126,8 @@ def _run(
         return run_verb.run(values)
 
 
-def _bytes(path: str) -> bytes:
+def _bytes(path: str, project: str) -> bytes:
+    foreign.refuse_way_out(path, project)
     try:
         data = contents(path, _MAX_BYTES)
     except OSError as error:

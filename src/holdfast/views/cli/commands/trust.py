@@ -30,8 +30,8 @@ COMMAND = Command(
     description="A project's settings, pipelines, prompts and templates can run commands, choose programs, "
     "change the environment and widen permissions. Until you trust them, holdfast ignores them and says so. "
     "This command shows what PATH (default: here) asks for and what changed since you trusted it, then asks "
-    "you. A change needs trust again. PATH can also be a packet inside a repository, or a file or folder of "
-    "work items. Trust is stored next to your settings, by digest.",
+    "you. A change needs trust again. PATH can also be a packet, or a file or folder of work items. "
+    "Trust is stored next to your settings, by digest.",
     examples=(
         "holdfast trust",
         "holdfast trust ~/src/greeter --yes",

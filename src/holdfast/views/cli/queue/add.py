@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast import paths
-from holdfast.errors import DuplicateTask, NotPossible, UsageError
+from holdfast.errors import DuplicateTask, NotPossible, StorageError, UsageError
 from holdfast.packet import load
 from holdfast.queue import sync
 from holdfast.queue.engine import MAX_IMPORT_ITEMS, weights
@@ -126,7 +126,9 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
                 added.append(work.task_id)
             except DuplicateTask:
                 skipped.append(work.task_id)
-            except UsageError as error:
+            except StorageError:
+                raise
+            except (UsageError, NotPossible) as error:
                 failed.append(f"{work.task_id}: {error}")
     finally:
         sync.sync(home, queue)

@@ -8,7 +8,8 @@ from shlex import quote
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.queue import item_needs
 from holdfast.store.digest import sha256
-from holdfast.store.trust import TrustCheck, is_in_repository
+from holdfast.store.foreign import is_foreign
+from holdfast.store.trust import TrustCheck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def judge_of(source: str, project: str, *, by_flag: bool) -> TrustCheck | None:
     from holdfast.queue import sources  # `queue ls` needs none of it
 
     # Whether it exists means nothing: an agent may have moved it after it was read.
-    if not sources.is_path(source) or not is_in_repository(source, project):
+    if not sources.is_path(source) or not is_foreign(source, project):
         return None
     return TrustCheck(os.path.abspath(source), by_flag=by_flag)
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import program_search
 from holdfast.errors import NoSuchDirectory, NotPossible
-from holdfast.store import atomic
+from holdfast.store import atomic, foreign
 
 STDOUT = "-"
 
@@ -24,30 +23,7 @@ def check(name: str) -> None:
         )
     if os.path.isdir(name) or name.endswith(os.sep):
         raise NotPossible(f"{name} is a directory", hint="name a file in it")
-    refuse_way_out(name)
-
-
-def refuse_way_out(name: str) -> None:
-    """Raises NotPossible for a path in a project that leads out of it, through a link."""
-    path = os.path.abspath(name)
-    # Also out of the project of each link on the way: it may lead into another project.
-    for place in (path, *program_search.places(path)[:-1]):
-        project = _project_around(place)
-        if project is not None and not os.path.realpath(name).startswith(os.path.realpath(project) + os.sep):
-            raise NotPossible(
-                f"{name} leads out of {project}, through a link: to {os.path.realpath(name)}",
-                hint="name that place if it is right, or remove the link",
-            )
-
-
-def _project_around(path: str) -> str | None:
-    """The innermost project that contains a path, as it is written."""
-    known = program_search.projects_of_tasks()
-    while (above := os.path.dirname(path)) != path:
-        path = above
-        if program_search.is_marked(path) or os.path.realpath(path) in known:
-            return path
-    return None
+    foreign.refuse_way_out(name)
 
 
 def write(name: str, data: bytes) -> None:

@@ -1,0 +1,118 @@
+"""Files that others may have written: a clone, an unpacked archive, or the work of an agent.
+
+What a user names is judged against the project, the tree around the current directory, and everything that
+has the mark of a project. A tree without a mark counts too, because an unpacked archive has none. This is for
+files only: programs are searched by narrower rules (`program_search`), or `~/.local/bin` would be lost.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast import paths, program_search
+from holdfast.errors import NotPossible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def is_foreign(path: str, *projects: str) -> bool:
+    """Whether others may have written a file: it is in one of the projects, in the tree around one or around
+    the current directory, in a repository or project of any kind, or where agents have worked; or a link in
+    such a place leads to it."""
+    roots = program_search.projects_of_tasks()
+    roots.update(os.path.realpath(project) for project in projects)
+    roots.update(filter(None, map(_unmarked_tree, _starts(projects))))
+    return any(_is_below(place, roots) for place in program_search.places(path))
+
+
+def refuse_way_out(name: str, *projects: str) -> None:
+    """Raises NotPossible for a path in a project, or in a tree as above, that leads out of it through a
+    link: others would choose the file that we read or write, or where an agent works."""
+    target: str = os.path.realpath(name)
+    if target == os.path.abspath(name):
+        return  # no link
+    # Also out of the project of each link on the way: it may lead into another project.
+    for place in (os.path.abspath(name), *program_search.places(name)[:-1]):
+        for root in _roots_around(place, projects):
+            if not _is_in(target, os.path.realpath(root)):
+                raise NotPossible(
+                    f"{name} leads out of {root}, through a link: to {target}",
+                    hint="name that place if it is right, or remove the link",
+                )
+
+
+def tree_around(directory: str) -> str | None:
+    """The root of the tree that contains a directory, by its real path: the nearest directory with a mark or,
+    without one, the topmost that belongs to the user alone. None in the user's home directory itself, and in
+    a directory of the system, or that users share."""
+    here: str = os.path.realpath(directory)
+    for above in _upwards(here):
+        if program_search.is_marked(above):
+            return above
+    return _topmost(here)
+
+
+def _unmarked_tree(directory: str) -> str | None:
+    tree = tree_around(directory)
+    return None if tree is None or program_search.is_marked(tree) else tree
+
+
+def _topmost(directory: str) -> str | None:
+    user, found = os.path.realpath(paths.user_home()), None
+    for above in _upwards(directory):
+        if _is_in(user, above) or _is_shared(above):
+            break
+        found = above
+    return found
+
+
+def _is_shared(directory: str) -> bool:
+    """Whether it is like /tmp, or a directory of the system such as /srv: what is in it is not one tree."""
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return True
+    is_of_system = status.st_uid == 0 and os.geteuid() != 0
+    return is_of_system or bool(status.st_mode & (stat.S_ISVTX | stat.S_IWOTH))
+
+
+def _starts(projects: tuple[str, ...]) -> list[str]:
+    try:
+        return [os.getcwd(), *projects]
+    except OSError:
+        return list(projects)  # the current directory was removed
+
+
+def _roots_around(place: str, projects: tuple[str, ...]) -> list[str]:
+    """The innermost project that contains a place, as it is written. In a tree without a mark, whose root is
+    a guess, nothing may leave the smallest directory around both the place and where the user works."""
+    known, folder = program_search.projects_of_tasks(), os.path.dirname(place)
+    for above in _upwards(folder):
+        if program_search.is_marked(above) or os.path.realpath(above) in known:
+            return [above]
+    folder = os.path.realpath(folder)
+    return [
+        os.path.commonpath((folder, os.path.realpath(start)))
+        for start in _starts(projects)
+        if (tree := _unmarked_tree(start)) is not None and _is_in(folder, tree)
+    ]
+
+
+def _is_below(place: str, roots: set[str]) -> bool:
+    return any(program_search.is_marked(above) or above in roots for above in _upwards(place))
+
+
+def _upwards(directory: str) -> Iterator[str]:
+    """The directory, and all above it."""
+    while True:
+        yield directory
+        if directory == os.path.dirname(directory):
+            return
+        directory = os.path.dirname(directory)
+
+
+def _is_in(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")

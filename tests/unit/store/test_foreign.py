@@ -1,0 +1,82 @@
+"""Which tree a directory belongs to, and so which files others may have written."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.errors import NotPossible
+from holdfast.store import foreign
+
+
+@pytest.fixture
+def user(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The user's home directory, and the current one."""
+    monkeypatch.chdir(os.environ["HOME"])
+    return os.environ["HOME"]
+
+
+def make(*parts: str) -> str:
+    path = os.path.join(*parts)
+    os.makedirs(path)
+    return path
+
+
+def test_the_tree_of_a_directory_ends_at_a_mark_at_the_home_and_where_users_share(user: str) -> None:
+    make(user, "work", "clone", ".git")
+    for inner, tree in (
+        ("src/tarball/sub", "src"),
+        ("work/clone/sub", "work/clone"),
+        ("work/notes", "work"),
+    ):
+        assert foreign.tree_around(make(user, inner)) == os.path.join(user, tree)
+    for alone in (user, os.path.dirname(user), "/tmp", "/"):
+        assert foreign.tree_around(alone) is None
+    for mode in (0o1777, 0o1700, 0o777):
+        inner = make(user, f"shared{mode:o}", "archive", "sub")
+        os.chmod(os.path.join(user, f"shared{mode:o}"), mode)
+        assert foreign.tree_around(inner) == os.path.dirname(inner)
+
+
+def test_what_is_in_the_tree_around_the_current_directory_is_not_the_users(
+    user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packet, other = make(user, "src", "tarball", "task"), make(user, "src", "tarball", "other")
+    # From elsewhere it is what the user names; from inside, whatever project it names.
+    assert not foreign.is_foreign(packet)
+    monkeypatch.chdir(make(user, "src", "tarball", "sub"))
+    assert foreign.is_foreign(packet)
+    assert foreign.is_foreign("../task", other)
+    monkeypatch.chdir(user)
+    assert foreign.is_foreign(packet, other)
+
+
+def test_a_packet_beside_a_repository_is_the_users(user: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(user, "work", "proj", ".git")
+    packet = make(user, "work", "fix")
+    monkeypatch.chdir(make(user, "work", "proj", "sub"))
+    assert not foreign.is_foreign("../../fix", os.path.join(user, "work", "proj"))
+    assert not foreign.is_foreign(packet)
+
+
+def test_nothing_leads_out_of_the_smallest_directory_that_may_be_an_archive(
+    user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of ~/src may be one tree, or each directory in it."""
+    top = make(user, "src", "tarball")
+    make(top, "sub")
+    for name in ("victim", "tarball/inner"):
+        with open(os.path.join(user, "src", name), "w", encoding="utf-8"):
+            pass
+    os.symlink("../victim", os.path.join(top, "page.html"))
+    os.symlink("inner", os.path.join(top, "own.html"))
+    for here, way in (("src/tarball", ""), ("src/tarball/sub", "../")):
+        monkeypatch.chdir(os.path.join(user, here))
+        with pytest.raises(NotPossible, match=rf"leads out of {top}, .*: to {user}/src/victim"):
+            foreign.refuse_way_out(f"{way}page.html")
+        foreign.refuse_way_out(f"{way}own.html")
+    # A link of the user's own, outside any project.
+    monkeypatch.chdir(user)
+    os.symlink(top, "link")
+    foreign.refuse_way_out("link")
