@@ -12,8 +12,8 @@ from tests.hostile.planting import write
 from tests.support.tasks import holdfast, workspace
 
 MARKS = (
-    ".hg", ".jj", ".svn", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul", "CVS/Entries", ".repo", ".got",
-    "_MTN", ".bk",
+    ".hg", ".jj", ".svn", ".sl", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul", "CVS/Entries",
+    ".repo", ".got", "_MTN", ".bk",
 )  # fmt: skip
 
 
