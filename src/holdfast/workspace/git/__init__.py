@@ -18,7 +18,7 @@ from holdfast.workspace.git.discovery import Repository, at, common_of, find, of
 from holdfast.workspace.git.execute import LIMIT_S, execute, program
 from holdfast.workspace.git.merge_trees import Merged, merge_trees
 from holdfast.workspace.git.parse import GITLINK, flagged, gitlinks, listing, names, text
-from holdfast.workspace.git.private import SharedDirectories, Target
+from holdfast.workspace.git.private import SharedDirectories, Target, new_directory
 from holdfast.workspace.git.settings import Settings
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = (
     "GITLINK", "IDENTITY", "LIMIT_S", "Merged", "Repository", "Settings", "SharedDirectories", "Target", "at",
     "call", "common_of", "find", "flagged", "gitlinks", "head", "is_confined", "is_merging", "listing",
-    "merge_trees", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
+    "merge_trees", "names", "new_directory", "of_git_dir", "run", "settings", "text", "version", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.
