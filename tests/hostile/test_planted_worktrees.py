@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.store.layout import Packet
 from holdfast.workspace.snapshots.trees import Trees
+from tests.support import kin
 from tests.support.repos import Repo, packet_for, prepare
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -89,7 +90,7 @@ def test_a_file_that_is_written_while_it_is_made_is_named(home: str, repo: Repo,
         text=True,
     )
     try:
-        eventually(lambda: is_stopped(process.pid), what="the files are checked out")
+        eventually(lambda: kin.state(process.pid) == "T", what="the files are checked out")
         tree = Repo(os.path.join(home, "worktrees", "it"), with_git=False)
         # As an agent that moves a file of its own there.
         os.replace(
@@ -106,8 +107,3 @@ def test_a_file_that_is_written_while_it_is_made_is_named(home: str, repo: Repo,
     prepare(packet)
     assert sorted(os.listdir(tree.path)) == [".git", ".gitignore", "build.sh"]
     assert tree.read("build.sh") == "echo harmless\n"
-
-
-def is_stopped(pid: int) -> bool:
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"
