@@ -15,18 +15,17 @@ import os
 import subprocess
 
 from holdfast.model.record import Record
-from holdfast.sandbox import machine, mounts
+from holdfast.sandbox import machine, mounts, start
 from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.forbidden import forbidden_in
 from holdfast.store.directories import remove_tree
 from holdfast.store.no_links import is_directory, plain_path
-from holdfast.workspace.project_tree import locate
 from holdfast.workspace.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.model.spec import SandboxSpec
-    from holdfast.store.layout import Home
+    from holdfast.store.layout import Home, Packet
     from holdfast.workspace.clean_room import Room
     from holdfast.workspace.project_tree import ProjectTree
 
@@ -74,14 +73,12 @@ def in_place(directory: str) -> Setting:
 
 
 def in_sandbox(
-    setting: Setting, home: Home, spec: SandboxSpec, *, forbidden: tuple[str, ...] = ()
+    setting: Setting, packet: Packet, spec: SandboxSpec, *, forbidden: tuple[str, ...] = ()
 ) -> Setting:
     """The same as `in_place`, in the sandbox of a task, without its `forbidden` paths."""
-    builder, project = _builder(home), locate(setting.cwd)
-    builder.workspace(project.directory, project.repository, store=None)
-    if forbidden:
-        builder.forbid(*forbidden_in(project.directory, forbidden))
-    return _boxed(builder, spec, cwd=project.directory, env=setting.env)
+    builder, directory = _builder(packet.home), os.path.realpath(setting.cwd)
+    start.show(builder, packet, directory, forbidden)
+    return _boxed(builder, spec, cwd=directory, env=setting.env)
 
 
 def of_room_in_sandbox(
