@@ -114,6 +114,11 @@ def config_base() -> str:
     return _of_user("XDG_CONFIG_HOME", ".config")
 
 
+def cache_base() -> str:
+    """The directory of what all programs of the user can make again."""
+    return _of_user("XDG_CACHE_HOME", ".cache")
+
+
 def config_dir() -> str:
     """The directory of the user's configuration."""
     return os.path.join(config_base(), "holdfast")

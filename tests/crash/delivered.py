@@ -11,6 +11,7 @@ from holdfast.model.spec import QualitySpec, SandboxSpec
 from holdfast.model.task import Task
 from holdfast.store import journal
 from holdfast.testing import Scenario as Script
+from holdfast.workspace import room_places
 from tests.crash.drive import Case
 from tests.crash.written import stage
 from tests.support.gh import Gh
@@ -194,7 +195,7 @@ def check_pushed(case: Case, task: Task) -> None:
     assert remote.git("show", f"holdfast/task:{WORK}") == "hello\n"
     with open(os.path.join(case.root, "gh-state", "pulls"), encoding="utf-8") as file:
         assert list(json.load(file)) == ["holdfast/task"]
-    assert not os.path.isdir(case.packet.rooms) or not os.listdir(case.packet.rooms), "a clean room is left"
+    assert not room_places.rooms_of(case.packet), "a clean room is left"
 
 
 def check_amended(case: Case, task: Task) -> None:

@@ -17,6 +17,7 @@ from holdfast.queue.local import LocalQueue
 from holdfast.store import journal
 from holdfast.testing import Scenario as Script
 from holdfast.testing import SessionMemory
+from holdfast.workspace import room_places
 from tests.crash.drive import Case
 from tests.support.packets import PACK, REPORTS, WORK, brief
 from tests.support.repos import Repo
@@ -62,7 +63,7 @@ def check_whole(case: Case, task: Task) -> None:
         assert file.read() == PACK.strip("\n") + "\n"
     with open(case.packet.commands_override, encoding="utf-8") as file:
         assert file.read() == f"test -e {WORK}\n"
-    assert not os.path.isdir(case.packet.rooms) or not os.listdir(case.packet.rooms), "a clean room is left"
+    assert not room_places.rooms_of(case.packet), "a clean room is left"
     ended = [event for _, event in journal.read(case.packet.journal) if isinstance(event, ev.AttemptEnded)]
     in_vain = sum(event.outcome not in SUCCESS for event in ended)
     calls = sum(len(memory.starts()) for memory in SessionMemory.all(case.state))
@@ -120,7 +121,7 @@ def check_repair(case: Case, task: Task) -> None:
     assert len(planned) == 1 or (not planned and task.stage_state("scripted_impl").times_ran > 1)
     done = {event.stage: at for at, event in enumerate(events) if isinstance(event, ev.StageDone)}
     assert all(at > max(planned, default=0) for at in done.values()), "a void marker was believed"
-    assert not os.path.isdir(case.packet.rooms) or not os.listdir(case.packet.rooms)
+    assert not room_places.rooms_of(case.packet)
 
 
 def best_of_n(case: Case) -> None:

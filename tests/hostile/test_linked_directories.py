@@ -32,7 +32,6 @@ FOLDERS = (
     "state/codex",
     "state/interrupts",
     "state/workspace",
-    "state/workspace/rooms",
     "state/workspace/git",
     "state/workspace/git/objects",
     "state/workspace/git/refs",

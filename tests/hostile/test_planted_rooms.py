@@ -1,47 +1,45 @@
-"""A name that an agent plants among the clean rooms of its task removes nothing of another task."""
+"""Commands of a gate find the files of the judged tree, whatever agents of other tasks write."""
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+import signal
+import subprocess
+import sys
 
-from tests.support.repos import Repo, judge, packet_for, prepare, report
-from tests.support.tasks import Task
+from holdfast.workspace import room_places
+from tests.support import kin
+from tests.support.repos import Repo, judge, judge_argv, packet_for, prepare, report
 from tests.support.waiting import eventually
 
-#: Every name that the agent can see: of the room, and of its temporary directory.
-PLANT = """
-for name in "$@"; do mkdir -p "$HOLDFAST_PACKET/state/workspace/rooms/$name"; done
-"""
 
-
-def test_the_temporary_directory_of_another_task_stays(home: str) -> None:
-    root = os.path.dirname(home)
-    repo = Repo(os.path.join(root, "project"))
-    repo.commit("a")
-    at, going = os.path.join(root, "at"), os.path.join(root, "going")
-    wait = f'touch "$TMPDIR/mine"; echo "$TMPDIR" > {at}.new; mv {at}.new {at}; n=0; '
-    wait += f"until test -e {going} || test $n = 600; do n=$((n+1)); sleep 0.1; done; "
-    command = wait + 'test -e "$TMPDIR/mine"'
-    packet = packet_for(home, repo.path, acceptance_commands=(command,), scope_allow=("b",))
+def test_what_an_agent_of_another_project_writes_in_the_home_is_not_in_a_room(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.write("check.sh", "exit 1\n")
+    repo.commit()
+    packet = packet_for(home, repo.path, acceptance_commands=("sh check.sh",), scope_allow=("b",))
     prepare(packet)
     repo.write("b", "new\n")
     report(packet, "done\n")
-    with ThreadPoolExecutor(1) as pool:
-        judged = pool.submit(judge, packet, before=["env"])
-        try:
-            eventually(lambda: os.path.exists(at) or judged.done(), within_s=40, what="the command runs")
-            with open(at, encoding="utf-8") as file:
-                temporary = file.read().strip()
-            names = [*os.listdir(packet.rooms), os.path.basename(temporary).removeprefix("hf-")]
-            Task.start("--", "sh", "-c", PLANT, "sh", *names).wait_for("completed")
-        finally:
-            with open(going, "w", encoding="utf-8"):
-                pass
-        result = judged.result(60)[1]
-    assert result["passed"], result["reasons"]
-    assert not os.path.exists(temporary)
-    assert os.listdir(packet.rooms) == []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast.gates", *judge_argv(packet, "codex_impl")],
+        env={
+            **os.environ,
+            "HOLDFAST_FAILPOINT": "clean_room.made=stop",
+            "HOLDFAST_FAILPOINT_ONCE": os.path.join(os.path.dirname(home), "once"),
+        },
+    )
+    try:
+        eventually(lambda: kin.state(process.pid) == "T", what="the room is made")
+        for folder, _, names in os.walk(home):
+            if "check.sh" in names:
+                Repo(folder, with_git=False).write("check.sh", "exit 0\n")
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(60) == 1
+    finally:
+        process.kill()
+        process.wait()
+    assert room_places.rooms_of(packet) == []
 
 
 def test_a_large_file_takes_no_place_of_a_file_of_the_tree(home: str) -> None:

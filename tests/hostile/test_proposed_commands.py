@@ -214,3 +214,30 @@ def test_a_link_in_the_place_of_the_project_opens_nothing(home: str) -> None:
     task = packet.start()
     task.wait_for("completed", "failed", within_s=40)
     assert os.listdir(programs) == []
+
+
+def test_without_a_room_a_submodule_gets_no_other_git(home: str, project: Repo) -> None:
+    """The user's next git in the project would run what its settings name."""
+    library = os.path.join(os.path.dirname(home), "library")
+    Repo(library).commit("file")
+    project.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", library, "lib")
+    project.commit()
+    link = project.read("lib/.git")
+    command = "rm lib/.git && git init -q lib; mv lib lib2; ls -d lib*; touch lib/made"
+    printed = judged(command, "true", project=project, acceptance={"clean_room": False})
+    assert "exit code: 0" in printed
+    assert project.read("lib/.git") == link
+    assert os.path.exists(os.path.join(project.path, "lib", "made"))
+
+
+def test_without_a_room_a_forbidden_path_stays_hidden_after_a_rename(home: str, project: Repo) -> None:
+    project.write("node_modules/conf/prod.json", f"{SECRET}\n")
+    printed = judged(
+        "cat node_modules/moved/prod.json; ls node_modules/moved",
+        "mv node_modules/conf node_modules/moved",
+        project=project,
+        acceptance={"clean_room": False},
+        security={"redaction_patterns": [], "forbidden_paths": ["node_modules/conf/prod.json"]},
+    )
+    assert "prod.json" in printed
+    assert SECRET not in printed

@@ -14,7 +14,7 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.workspace import git
 from holdfast.workspace.git import confined
-from tests.support.repos import Repo, judge, packet_for, prepare, report
+from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
 pytestmark = pytest.mark.skipif(not confined.is_possible(), reason="the kernel has no Landlock with REFER")
@@ -113,16 +113,6 @@ def test_apply(home: str, victim: Victim) -> None:
 
     with victim.takes_the_place_of(f"{repo.path}/many"):
         victim.stays_empty(attempt)
-
-
-def test_a_clean_room(home: str, victim: Victim) -> None:
-    repo = _repo(os.path.join(os.path.dirname(home), "project"))
-    packet = packet_for(home, repo.path, acceptance_commands=("true",), scope_allow=("b",))
-    prepare(packet)
-    repo.write("b", "new\n")
-    report(packet, "done\n")
-    with victim.takes_the_place_of(f"{packet.rooms}/*/many"):
-        victim.stays_empty(lambda: judge(packet))
 
 
 def test_the_objects_of_a_snapshot(home: str, victim: Victim) -> None:

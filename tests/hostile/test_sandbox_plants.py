@@ -18,11 +18,10 @@ from holdfast import paths
 from holdfast.errors import StorageError
 from holdfast.gates import room_commands
 from holdfast.model.spec import SandboxSpec
-from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.sandbox import machine
 from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.mounts import command_line
-from holdfast.store.layout import Home
+from holdfast.sandbox.start import forbidden_in, start_of
 from tests.support.repos import Repo, packet_for
 from tests.support.tasks import Task, holdfast
 from tests.support.tools import need_sandbox
@@ -485,7 +484,8 @@ def test_no_planted_bwrap_if_the_real_one_was_removed(
     monkeypatch.setenv("PATH", f"{repo.path}:{os.environ['PATH']}")
     ran = os.path.join(os.path.dirname(home), "ran")
     os.chmod(repo.write("bwrap", f"#!/bin/sh\necho $* >> {ran}\n"), stat.S_IRWXU)
-    setting = room_commands.in_sandbox(room_commands.in_place(repo.path), Home(home), SandboxSpec())
+    packet = packet_for(home, repo.path)
+    setting = room_commands.in_sandbox(room_commands.in_place(repo.path), packet, SandboxSpec())
     command = [*setting.before, "/bin/true"]
     subprocess.run(command, cwd=repo.path, capture_output=True, timeout=60, check=False)
     assert not os.path.exists(ran)

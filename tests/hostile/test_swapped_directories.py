@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.packet import archive
 from holdfast.store.layout import Home
-from holdfast.workspace import clean_room, sandbox_commits
+from holdfast.workspace import sandbox_commits
 from holdfast.workspace.snapshots import genuine, revert
 from holdfast.workspace.snapshots.trees import Trees
 from tests.support.repos import Repo
@@ -96,15 +96,6 @@ def test_reverted_files(home: str, victim: str) -> None:
         fill(os.path.join(top, "d"))
         with swapping(os.path.join(top, "d"), victim):
             revert.restore(trees, top, tree, names)
-
-
-def test_clean_rooms(home: str, victim: str) -> None:
-    packet = Home(home).packet("it")
-    name = os.path.join(victim, "0123456789ab")
-    os.rename(os.path.join(victim, "inner"), name)
-    with swapping(packet.rooms, victim):
-        for _ in range(20_000):
-            clean_room.sweep(packet)
 
 
 def test_summaries_that_are_kept(home: str, victim: str) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
+from holdfast.workspace import room_places
 from tests.support.packets import WORK, Written, brief, calls, gate, played, summary
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
@@ -37,8 +39,7 @@ def artifact(task: Task, stage: str = IMPL) -> str:
 
 def rooms(task: Task) -> list[str]:
     """What is left of clean rooms."""
-    folder = task.path("state", "workspace", "rooms")
-    return os.listdir(folder) if os.path.isdir(folder) else []
+    return room_places.rooms_of(Packet(task.packet))
 
 
 # ── the commands always run ──

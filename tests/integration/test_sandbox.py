@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from holdfast.runner.attempt import sandbox_start
-from holdfast.sandbox import machine
+from holdfast.sandbox import forbidden, machine
 from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.mounts import command_line
 from holdfast.testing import Scenario
@@ -217,7 +216,7 @@ def test_forbidden_paths_of_a_packet_are_empty(home: str) -> None:
     project.write("a.txt", "fine")
     project.commit()
     packet = repos.packet_for(home, project.path, forbidden_paths=("secrets/", ".env"))
-    found = sandbox_start.forbidden_in(project.path, (".env", "secrets/"))
+    found = forbidden.forbidden_in(project.path, (".env", "secrets/"))
     assert sorted(os.path.relpath(path, project.path) for path in found) == ["deep/down/.env", "secrets"]
     builder = SandboxBuilder(env={"HOME": os.path.dirname(home)})
     builder.workspace(project.path, git.find(project.path), store=None)

@@ -196,7 +196,7 @@ def _check_in_place(case: Case, acceptance: Acceptance, *, why: str) -> Check:
     setting, boxed = room_commands.in_place(case.directory), None
     if acceptance.sandbox is not None:
         boxed = room_commands.in_sandbox(
-            setting, case.packet.home, acceptance.sandbox, forbidden=acceptance.forbidden
+            setting, case.packet, acceptance.sandbox, forbidden=acceptance.forbidden
         )
     tree_before = _tree(case)
     result = run(acceptance, setting, for_proposed=boxed, is_excused=is_excused)

@@ -15,19 +15,17 @@ import os
 import subprocess
 
 from holdfast.model.record import Record
-from holdfast.sandbox import machine, mounts
+from holdfast.sandbox import machine, mounts, start
 from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.forbidden import forbidden_in
-from holdfast.store import atomic
 from holdfast.store.directories import remove_tree
-from holdfast.store.no_links import is_directory
-from holdfast.workspace.project_tree import locate
+from holdfast.store.no_links import is_directory, plain_path
 from holdfast.workspace.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.model.spec import SandboxSpec
-    from holdfast.store.layout import Home
+    from holdfast.store.layout import Home, Packet
     from holdfast.workspace.clean_room import Room
     from holdfast.workspace.project_tree import ProjectTree
 
@@ -59,7 +57,7 @@ def of_room(room: Room, project: ProjectTree, links: Links) -> Setting:
     env, shared = _environment(room), [*_dependencies(room, project, links), *room.shared]
     if bwrap is None:
         for path, source in shared:
-            _link(os.path.join(room.top, path), source)
+            _link(room.top, path, source)
         env.update(_moved(env, project.top, room.top))
         return Setting(cwd=room.directory, env={**env, "PWD": room.directory})
     args = [bwrap, "--dev-bind", "/", "/", "--bind", room.top, project.top]
@@ -75,14 +73,12 @@ def in_place(directory: str) -> Setting:
 
 
 def in_sandbox(
-    setting: Setting, home: Home, spec: SandboxSpec, *, forbidden: tuple[str, ...] = ()
+    setting: Setting, packet: Packet, spec: SandboxSpec, *, forbidden: tuple[str, ...] = ()
 ) -> Setting:
     """The same as `in_place`, in the sandbox of a task, without its `forbidden` paths."""
-    builder, project = _builder(home), locate(setting.cwd)
-    builder.workspace(project.directory, project.repository, store=None)
-    if forbidden:
-        builder.forbid(*forbidden_in(project.directory, forbidden))
-    return _boxed(builder, spec, cwd=project.directory, env=setting.env)
+    builder, directory = _builder(packet.home), os.path.realpath(setting.cwd)
+    start.show(builder, packet, directory, forbidden)
+    return _boxed(builder, spec, cwd=directory, env=setting.env)
 
 
 def of_room_in_sandbox(
@@ -181,15 +177,14 @@ def _is_denied(room: Room, folder: str, deny: tuple[str, ...]) -> bool:
     )
 
 
-def _link(path: str, source: str) -> None:
-    place, name = os.path.split(os.path.normpath(path))
-    folder = atomic.open_own_folder(place, make=True)
-    try:
-        # Denied files, which are in the source, too; or the note in place of a large file.
-        remove_tree(name, folder)
-        os.symlink(source, name, dir_fd=folder)
-    finally:
-        os.close(folder)
+def _link(top: str, path: str, source: str) -> None:
+    full = os.path.normpath(os.path.join(top, path))
+    # The tree may have links; nobody else writes in the room.
+    plain_path(top, os.path.dirname(full))
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    # Denied files, which are in the source, too; or the note in place of a large file.
+    remove_tree(full)
+    os.symlink(source, full)
 
 
 def _moved(env: dict[str, str], old: str, new: str) -> dict[str, str]:

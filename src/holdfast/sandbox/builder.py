@@ -25,6 +25,7 @@ from holdfast.sandbox.mounts import (
 )
 from holdfast.store import atomic
 from holdfast.store.no_links import plain_path
+from holdfast.workspace import room_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ class SandboxBuilder:
                 base, [name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix)]
             )
         # As this process finds them: the task's HOME may be another one.
-        self.hide(paths.config_dir(), paths.trust_dir())
+        self.hide(paths.config_dir(), paths.trust_dir(), *room_places.folders())
         self.hide(*hidden.FOLDERS, *hidden.FILES, *self._sockets())
         runtime = os.path.realpath(self.env.get("XDG_RUNTIME_DIR") or "/run")
         if not (os.path.realpath(home) + "/").startswith(runtime.rstrip("/") + "/"):

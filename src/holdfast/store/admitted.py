@@ -79,6 +79,8 @@ class Kind:
     VANISHED = "vanished"
     SANDBOX_START = "sandbox-start"
     DEPENDENCY_MET = "dependency-met"
+    #: The worktree of a candidate, which we have made.
+    CANDIDATE = "candidate"
     #: Where the project is now, if a person accepted that.
     PROJECT = "project"
 

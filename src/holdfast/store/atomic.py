@@ -332,10 +332,15 @@ def make_packet_directory(path: str) -> None:
 
 def put_aside(path: str, folder: int | None = None) -> None:
     """Rename the file at `path`, which may be relative to an open folder, to a free name next to it."""
+    os.rename(path, aside_name(path, folder), src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def aside_name(path: str, folder: int | None = None) -> str:
+    """The name that `put_aside` gives to a file."""
     number = 1
     while _exists(name := f"{path}.aside-{number}", folder):
         number += 1
-    os.rename(path, name, src_dir_fd=folder, dst_dir_fd=folder)
+    return name
 
 
 def _exists(path: str, folder: int | None) -> bool:

@@ -224,7 +224,6 @@ class Packet:
         self.workspace_base = f"{path}/state/workspace/base.json"
         self.worktree = f"{path}/state/workspace/worktree.json"
         self.applied = f"{path}/state/workspace/applied.json"
-        self.rooms = f"{path}/state/workspace/rooms"
         self.interrupts = f"{path}/state/interrupts"
         self.asked_approval = f"{path}/state/interrupts/approval.json"
         self.issues = f"{path}/state/issues"

@@ -9,7 +9,7 @@ prepare.py          the workspace of a stage: create it and record its tree
 current_tree.py     its tree now
 task_worktree.py    the record of a task's worktree
 candidates.py       the worktrees of candidates (best of N)
-clean_room.py       fresh checkouts in which commands judge a tree
+clean_room.py       fresh checkouts in which commands judge a tree; room_places.py: where they are
 scope.py            what a task may change; patterns of paths
 changed_files.py    uncommitted files
 surroundings.py     what changed around a worktree: branches, the user's own tree

@@ -13,7 +13,7 @@ from holdfast.errors import GitFailed, NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.model import contest
 from holdfast.packet import load
-from holdfast.store import atomic
+from holdfast.store import admitted, atomic
 from holdfast.workspace import scope as scopes
 from holdfast.workspace import task_worktree
 from holdfast.workspace.base import Base
@@ -24,7 +24,7 @@ from holdfast.workspace.snapshots import revert
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, text, within
 from holdfast.workspace.snapshots.snapshot import is_large
 from holdfast.workspace.snapshots.trees import Trees
-from holdfast.workspace.worktrees import worktree
+from holdfast.workspace.worktrees import fresh, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,11 +45,14 @@ def prepare(packet: Packet, task: Task, stage: str) -> dict[str, Any]:
         (each.tree for name in task.parallel_stages(stage) if (each := task.stage_state(name).workspace)),
         tree,
     )
-    made = worktree.make(own, spec.project_dir, commit=base.commit)
+    trees, is_known = Trees.of(packet), _is_made(packet, own)
+    if is_known or task.stage_state(stage).workspace is not None:
+        made = worktree.make(own, spec.project_dir, commit=base.commit)
+        project = locate(made.directory)
+        now = take_snapshot(packet, project, spec, since=base.base_tree)
+    else:
+        made, project, now = fresh.make(own, spec, commit=base.commit, since=base.base_tree)
     failpoint("candidates.worktree_made")
-    project = locate(made.directory)
-    trees = Trees.of(packet)
-    now = take_snapshot(packet, project, spec, since=base.base_tree)
     if unable := not_carried(trees, now, start, top=base.place.top):
         raise NotPossible(
             f"candidates cannot start from {few(unable)}: too large to be copied, or a repository",
@@ -62,7 +65,14 @@ def prepare(packet: Packet, task: Task, stage: str) -> dict[str, Any]:
     )
     atomic.write_json(own.workspace_base, own_base.to_json(), durable=True)
     _check(packet, own_base, start)
+    if not is_known:
+        admitted.note(packet, admitted.Kind.CANDIDATE, own.worktree_name)
     return fields(packet, stage, own_base, start)
+
+
+def _is_made(packet: Packet, own: Packet) -> bool:
+    """Whether we have made the worktree of a candidate: a retry uses it again."""
+    return admitted.is_noted(packet, admitted.Kind.CANDIDATE, own.worktree_name)
 
 
 def adopt(packet: Packet, patch_at: str) -> dict[str, Any]:

@@ -4,18 +4,18 @@ A room has the files of the tree and nothing else: no ignored files, caches or p
 It is a repository of its own, at the commit of the task's start, with the objects of the user's repository.
 What an agent wrote into `.git` is not in it.
 
-    <packet>/state/workspace/rooms/<name>/    the files
-    /tmp/hf-<digest>/                         the temporary directory of its commands; short, for sockets
+    <room>/tree/         the files; `room_places` says where rooms are
+    <room>/index.…       indexes of git, while it is filled
+    /tmp/hf-<digest>/    the temporary directory of its commands; short, for sockets
 
-The name is random. The digest is that of packet and name, so no name that an agent plants in its own packet
-leads to the temporary directory of another task. A room is removed when it is left. One whose process was
-killed is removed by the next room of the task, at the end of the task, and with the packet.
+No agent of another task writes there, so commands find what the tree has. The name of a room is random, and
+the digest is that of its name. A room is removed when it is left. One whose process was killed is removed by
+the next room of the task, at the end of the task, and with the packet.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from contextlib import contextmanager
 
 from holdfast.errors import GitFailed, NotPossible
@@ -24,8 +24,7 @@ from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.store.directories import remove_tree
-from holdfast.store.no_links import is_directory, plain_path
-from holdfast.workspace import git
+from holdfast.workspace import git, room_places
 from holdfast.workspace.snapshots.snapshot import is_large, note_of
 
 TYPE_CHECKING = False
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from holdfast.workspace.base import Base
     from holdfast.workspace.snapshots.trees import Trees
 
-_NAME = re.compile(r"[0-9a-f]{12}")
 _TEMPORARY = "/tmp"
 #: A note in place of a large file (`snapshot.note_of`) is not longer than this.
 _NOTE_BYTES = 300
@@ -63,20 +61,17 @@ class Room(Record):
 @contextmanager
 def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Room]:
     """A room with the files of a tree. Raises GitFailed, StorageError."""
-    plain_path(packet.path, packet.rooms)
     sweep(packet)
-    name, packet_inode = os.urandom(6).hex(), os.stat(packet.path).st_ino
-    # Only the packet itself may be a link: git writes nowhere if another one is on the way.
-    rooms = os.path.join(os.path.realpath(packet.path), os.path.relpath(packet.rooms, packet.path))
-    top, temporary = os.path.join(rooms, name), _temporary(packet, packet_inode, name)
+    room = room_places.new_room(packet)
+    top, temporary = os.path.join(room, "tree"), _temporary(room)
     try:
         try:
-            os.makedirs(top, mode=0o700)
+            os.mkdir(top, mode=0o700)
             os.mkdir(temporary, mode=0o700)
         except OSError as error:
             atomic.storage_failed(error, f"cannot create the clean room {top}")
         failpoint("clean_room.begun")
-        index = _check_out(trees, base, tree, top, old_tree=base.base_tree)
+        index = _check_out(trees, base, tree, top, old_tree=base.base_tree, indexes=room)
         _make_repository(trees, base, top, index)
         failpoint("clean_room.made")
         directory = _directory(top, base.place.prefix)
@@ -86,7 +81,7 @@ def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Ro
         )
         failpoint("clean_room.used")
     finally:
-        _remove(packet, name, temporary)
+        _remove(room)
 
 
 def _directory(top: str, prefix: str) -> str:
@@ -104,49 +99,32 @@ def _directory(top: str, prefix: str) -> str:
 
 def sweep(packet: Packet) -> None:
     """Remove the rooms whose processes were killed."""
-    if not is_directory(packet.rooms):
-        return
-    packet_inode = os.stat(packet.path).st_ino
-    for name in os.listdir(packet.rooms):
-        if _NAME.fullmatch(name):
-            _remove(packet, name, _temporary(packet, packet_inode, name))
+    for room in room_places.rooms_of(packet):
+        _remove(room)
 
 
-def _remove(packet: Packet, name: str, temporary: str) -> None:
-    remove_tree(temporary)
-    try:
-        # Without links: a directory of the user may have something with such a name.
-        rooms = atomic.open_own_folder(packet.rooms)
-    except OSError:
-        return
-    try:
-        # Last: `sweep` finds the temporary directory by the name of the room.
-        remove_tree(name, rooms)
-    finally:
-        os.close(rooms)
+def _remove(room: str) -> None:
+    remove_tree(_temporary(room))
+    # Last: `sweep` finds the temporary directory by the name of the room.
+    remove_tree(room)
 
 
-def _temporary(packet: Packet, packet_inode: int, name: str) -> str:
-    """The temporary directory of a room.
-
-    Its name has the inode of the packet, not its path: a home may be renamed, and a copy of a home does not
-    own the original's directories.
-    """
-    owner = sha256(f"{packet_inode}/{packet.task_id}/{name}".encode("utf-8", "surrogateescape"))
-    return os.path.join(_TEMPORARY, f"hf-{owner[:16]}")
+def _temporary(room: str) -> str:
+    """The temporary directory of a room."""
+    return os.path.join(_TEMPORARY, f"hf-{sha256(os.path.basename(room).encode())[:16]}")
 
 
-def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str) -> str:
+def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str, indexes: str) -> str:
     """Write the files of a tree, those of nested repositories included. Returns the path of the index.
 
     Files that are as in the old tree get the attributes that they had there: an agent may not change the
-    bytes of a test by a new `.gitattributes`.
+    bytes of a test by a new `.gitattributes`. `indexes` is the folder for indexes of git.
     """
-    index = os.path.join(trees.indexes, f"room.{os.urandom(8).hex()}")
+    index = os.path.join(indexes, f"index.{os.urandom(8).hex()}")
     trees.check(tree)
     trees.run(["read-tree", tree], work_tree=top, index=index)
     if old_tree and (changed := _with_changed_attributes(trees, old_tree, tree)) is not None:
-        _check_out_unchanged(trees, (old_tree, tree), top, changed)
+        _check_out_unchanged(trees, (old_tree, tree), top, changed, indexes=indexes)
         args, paths = ["checkout-index", "-f", "-u", "-z", "--stdin"], git.listing(sorted(changed))
     else:
         args, paths = ["checkout-index", "-a", "-f", "-u"], b""
@@ -163,7 +141,9 @@ def _check_out(trees: Trees, base: Base, tree: str, top: str, *, old_tree: str) 
             trees.check(trees.tree_of(commit), commit)
             before = old_links.get(path, "")
             old = trees.tree_of(before) if before and trees.has(before) else ""
-            atomic.forget(_check_out(trees, base, trees.tree_of(commit), inner, old_tree=old))
+            atomic.forget(
+                _check_out(trees, base, trees.tree_of(commit), inner, old_tree=old, indexes=indexes)
+            )
     return index
 
 
@@ -178,10 +158,12 @@ def _with_changed_attributes(trees: Trees, old_tree: str, tree: str) -> set[str]
     return changed if any(os.path.basename(path) == _ATTRIBUTES for path in changed) else None
 
 
-def _check_out_unchanged(trees: Trees, both: tuple[str, str], top: str, changed: set[str]) -> None:
+def _check_out_unchanged(
+    trees: Trees, both: tuple[str, str], top: str, changed: set[str], *, indexes: str
+) -> None:
     """Write the files that did not change from one tree to another, with the old attributes in the index."""
     old_tree, tree = both
-    index = os.path.join(trees.indexes, f"room.{os.urandom(8).hex()}")
+    index = os.path.join(indexes, f"index.{os.urandom(8).hex()}")
     null_id = "0" * len(tree)
     rules = {path for path in changed if os.path.basename(path) == _ATTRIBUTES}
     lines = [f"0 {null_id}\t{path}" for path in sorted(rules)]

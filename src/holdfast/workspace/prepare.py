@@ -16,7 +16,7 @@ from holdfast.workspace.project_tree import locate
 from holdfast.workspace.snapshots import git_files
 from holdfast.workspace.snapshots.changes import changed
 from holdfast.workspace.snapshots.trees import Trees
-from holdfast.workspace.worktrees import worktree
+from holdfast.workspace.worktrees import fresh, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,13 +105,14 @@ def fields(packet: Packet, stage: str, base: Base, tree: str) -> dict[str, Any]:
 
 
 def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
+    Trees.of(packet).forget()
     branch = None
-    directory = spec.project_dir
     if spec.workspace == "worktree":
-        created = worktree.make(packet, spec.project_dir, commit=_start_of(spec))
-        branch, directory = created.branch, created.directory
-    project = locate(directory)
-    tree = take_snapshot(packet, project, spec, since="")
+        created, project, tree = fresh.make(packet, spec, commit=_start_of(spec))
+        branch = created.branch
+    else:
+        project = locate(spec.project_dir)
+        tree = take_snapshot(packet, project, spec, since="")
     repository = project.repository
     commit = git.head(repository) if repository is not None else None
     base = Base(kind=spec.workspace, place=project, base_tree=tree, commit=commit, branch=branch)

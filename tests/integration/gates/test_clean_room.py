@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.store.layout import Packet
-from holdfast.workspace import clean_room
+from holdfast.workspace import clean_room, room_places
 from tests.support import tools
 from tests.support.repos import Repo, judge, judge_argv, module, packet_for, prepare, report
 
@@ -54,7 +53,7 @@ def accepted(judged: Judge, home: str, repo: Repo, *commands: str, **asked: Any)
     os.makedirs(os.path.join(place, "local"))
     report(packet, "done\n")
     result = judged(packet)
-    assert not os.path.isdir(packet.rooms) or os.listdir(packet.rooms) == []
+    assert room_places.rooms_of(packet) == []
     return result
 
 
@@ -153,15 +152,28 @@ def test_the_rest_of_a_killed_room_is_removed_by_the_next(home: str, repo: Repo)
     with open(noted, encoding="utf-8") as file:
         temporary = file.read().strip()
     assert os.path.isdir(temporary)
-    assert len(os.listdir(packet.rooms)) == 1
-    elsewhere = os.path.join(os.path.dirname(home), "mine")
-    os.makedirs(elsewhere)
-    os.symlink(elsewhere, os.path.join(packet.rooms, "ba9876543210"))
+    (room,) = room_places.rooms_of(packet)
+    # Of another task: it may be in use.
+    other = room_places.new_room(packet_for(home, repo.path, task_id="other"))
     clean_room.sweep(packet)
-    assert os.listdir(packet.rooms) == []
+    assert not os.path.exists(room)
     assert not os.path.exists(temporary)
-    assert os.path.isdir(elsewhere)
-    shutil.rmtree(packet.rooms)
-    os.symlink(elsewhere, packet.rooms)
+    assert os.path.isdir(other)
+
+
+def test_a_room_is_where_agents_do_not_write(home: str, repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the environment of the task leads elsewhere."""
+    packet = packet_for(home, repo.path)
+    prepare(packet)
+    room = room_places.new_room(packet)
+    assert room.startswith(os.path.join(os.environ["HOME"], ".cache/holdfast/rooms/"))
+    for folder in (home, repo.path):
+        monkeypatch.setenv("XDG_CACHE_HOME", os.path.join(folder, "cache"))
+        room = room_places.new_room(packet)
+        assert room.startswith(os.path.join(os.environ["HOME"], ".cache/holdfast/rooms/"))
+    with open(os.path.join(os.path.dirname(home), "file"), "w", encoding="utf-8") as file:
+        monkeypatch.setenv("HOME", file.name)
+    room = room_places.new_room(packet)
+    assert room.startswith("/tmp/holdfast-rooms-")
     clean_room.sweep(packet)
-    assert os.path.isdir(elsewhere)
+    assert not os.path.exists(room)

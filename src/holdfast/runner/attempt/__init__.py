@@ -1,7 +1,7 @@
 """One attempt: open, observe, stop, sweep.
 
 open.py         make its directory, journal it, fork its recorder
-private_home.py, sandboxed.py, sandbox_start.py    what an agent may see and write
+private_home.py, sandboxed.py    what an agent may see and write
 observers.py    the observers of all open executions; observer.py is one of them, subject.py what it observes
 starting.py, alive.py, dying.py, ended.py    its four states
 judging.py      when to judge a live agent; evidence.py collects what a verdict needs

@@ -16,9 +16,9 @@ from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
 from holdfast.model import permissions
 from holdfast.runner.attempt import private_home
-from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.runner.ledger import Ledger
 from holdfast.sandbox import machine, mounts
+from holdfast.sandbox import start as starts
 from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.store import atomic, no_links
 from holdfast.store.layout import AttemptDir
@@ -96,16 +96,17 @@ def _workspace(ledger: Ledger, builder: SandboxBuilder, opened: ev.AttemptOpened
     patterns = spec.pipeline.forbidden_paths if spec.pipeline is not None else ()
     own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
     is_own = spec.workspace == "worktree" and (directory + "/").startswith(task_worktree.path_of(own) + "/")
-    start = start_of(ledger.packet, directory, patterns)
-    if _only_reads(ledger, opened):
+    only_reads = _only_reads(ledger, opened)
+    if not is_own and not only_reads:
+        starts.show(builder, ledger.packet, directory, patterns)
+        return
+    start = starts.start_of(ledger.packet, directory, patterns)
+    if only_reads:
         builder.read_workspace(directory, _in_worktree(own, spec) if is_own else start.repository)
-    elif is_own:
+    else:
         # Its root, and not the project in it: that may be a link by now.
         builder.workspace(task_worktree.path_of(own), _in_worktree(own, spec), store=own.sandbox_git)
-    else:
-        builder.workspace(directory, start.repository, store=None, submodules=start.submodules)
-    if patterns:
-        builder.forbid(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
+    starts.forbid(builder, start, directory, patterns)
 
 
 def _only_reads(ledger: Ledger, opened: ev.AttemptOpened) -> bool:

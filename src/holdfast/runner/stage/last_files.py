@@ -13,6 +13,7 @@ from holdfast.model import events as ev
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.user_files import notices, reports, work_item
 from holdfast.store import atomic
+from holdfast.workspace import room_places
 
 _TAIL_LINES = 100
 
@@ -24,7 +25,7 @@ def write(ledger: Ledger) -> None:
         # Before the marker, after which nothing changes: no runner starts again to complete a manifest.
         ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=str(task.status)))
         failpoint("last_files.left")
-    if os.path.lexists(packet.rooms):
+    if room_places.rooms_of(packet):
         from holdfast.workspace import clean_room
 
         clean_room.sweep(packet)  # of a gate that was killed

@@ -17,6 +17,7 @@ from holdfast.store import index
 from holdfast.store import lock as locks
 from holdfast.store.directories import remove_tree
 from holdfast.store.layout import Home, Packet
+from holdfast.workspace import room_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ class Residue(Record):
 def remove_task(packet: Packet) -> None:
     """Remove the packet, its residue and its row in the index."""
     home, residue = packet.home, residue_of(packet)
-    if os.path.lexists(packet.rooms):
+    if room_places.rooms_of(packet):
         from holdfast.workspace import clean_room
 
-        clean_room.sweep(packet)  # it has a part outside the packet
+        clean_room.sweep(packet)
     remove(packet)
     clear(home, residue)
     # Now, not at the next listing: a new task may get the same id, and even the same inode, before that.

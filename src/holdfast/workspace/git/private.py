@@ -149,7 +149,7 @@ def _filled(target: Target, content: tuple[str, str, str, str]) -> str:
     """A new directory for a target, with configuration, ignore rules and attributes."""
     path, (config, exclude, attributes, user_attributes) = "", content
     try:
-        path = _make()
+        path = new_directory()
         os.mkdir(f"{path}/info", 0o700)
         # An empty file would be one more to write and to read.
         attributes_file = f"{path}/attributes" if user_attributes else os.devnull
@@ -209,8 +209,8 @@ def _put(path: str, text: str) -> None:
         os.close(descriptor)
 
 
-def _make() -> str:
-    """A new directory, in memory if possible: on a disk it would take as long as a call of git."""
+def new_directory() -> str:
+    """A new directory of ours, in memory if possible: on a disk it would take as long as a call of git."""
     for folder in _folders():
         try:
             path = os.path.join(_own_folder(folder), f"{os.getpid()}-{os.urandom(8).hex()}")

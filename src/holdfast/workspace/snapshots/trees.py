@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 from holdfast import files, ids
 from holdfast.store import atomic
@@ -148,8 +149,23 @@ class Trees:
         """The index of the last snapshot of a working tree: unchanged files are not read again."""
         return os.path.join(self.indexes, sha256(os.fsencode(top))[:32])
 
+    def forget(self) -> None:
+        """Remove what somebody left here before the first snapshot: settings that an agent has put here would
+        be taken for those of the start."""
+        for path in (self.git_dir, self.indexes, self._notes):
+            remove_tree(path)
+
+    def begin_with(self, top: str, index: str) -> None:
+        """Let the first snapshot of a working tree begin with an index that nobody else could write."""
+        last_index = self.index_of(top)
+        new_index = self.temporary(os.path.basename(last_index))
+        # With its time: git reads files again that are as new as the index.
+        shutil.copy2(index, new_index)
+        self.note_index(last_index, index)
+        os.replace(new_index, last_index)
+
     def note_index(self, path: str, new_index: str) -> None:
-        """Note the content of an index that is about to be renamed to `path`."""
+        """Note the content of an index, which is about to take the place of `path`."""
         atomic.make_directory(os.path.dirname(self._notes))
         atomic.make_directory(self._notes)
         atomic.write(self._note(path), _digest(new_index).encode(), durable=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 
+from holdfast import files
 from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Worktree",
+    "add",
     "admin_of",
     "branch_of",
     "call",
     "check_branch",
+    "clean_up",
     "head_of",
     "inside",
     "is_ancestor",
@@ -51,9 +54,13 @@ __all__ = (
     "main_of",
     "make",
     "move_head",
+    "new_record",
     "of",
+    "ready",
+    "refuse_branch_of_others",
     "repair",
     "tip_of",
+    "write_record",
 )  # fmt: skip
 #: The longest list of sparse paths.
 _PATTERNS_BYTES = 4 << 20
@@ -68,12 +75,17 @@ def make(packet: Packet, project: str, *, commit: str | None = None) -> Worktree
     """
     tree = of(packet)
     if tree is None:
-        tree = _new_record(packet, project, commit)
-        os.makedirs(packet.workspace, mode=0o700, exist_ok=True)
-        atomic.write_json(packet.worktree, tree.to_json(), durable=True)
+        tree = new_record(packet, project, commit)
+        refuse_branch_of_others(tree)
+        write_record(packet, tree)
     if not is_complete(tree) and not repair(tree):
-        _clean_up(tree)
-        _add(tree)
+        clean_up(tree)
+        add(tree)
+    return ready(tree)
+
+
+def ready(tree: Worktree) -> Worktree:
+    """A worktree that is there, with the directory of the project in it. Raises NotPossible for a link."""
     task_worktree.refuse_linked(tree)
     task_worktree.refuse_linked_project(tree.directory)
     # The project may be a directory that is not in the commit.
@@ -81,7 +93,17 @@ def make(packet: Packet, project: str, *, commit: str | None = None) -> Worktree
     return tree
 
 
-def _new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
+def write_record(packet: Packet, tree: Worktree) -> None:
+    """Write the record, before anything else is made."""
+    os.makedirs(packet.workspace, mode=0o700, exist_ok=True)
+    atomic.write_json(packet.worktree, tree.to_json(), durable=True)
+
+
+def new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
+    """The record of a worktree that starts at a commit; by default at the one that is checked out.
+
+    Raises NotPossible if the project has no repository or no commit.
+    """
     repository = git.find(project)
     if repository is None:
         raise NotPossible(
@@ -94,7 +116,7 @@ def _new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
             f"the repository {repository.top} has no commit yet, so it cannot have a worktree",
             hint="commit something first, or omit --worktree",
         )
-    tree = Worktree(
+    return Worktree(
         path=path_of(packet),
         branch=task_worktree.branch_of(packet),
         commit=commit,
@@ -102,8 +124,12 @@ def _new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
         common_dir=repository.common_dir,
         prefix=repository.prefix,
     )
+
+
+def refuse_branch_of_others(tree: Worktree) -> None:
+    """Raises NotPossible if the branch of a new worktree exists, and is not the task's."""
     tip = tip_of(tree)
-    if tip is not None and not is_ancestor(tree, tip, commit):
+    if tip is not None and not is_ancestor(tree, tip, tree.commit):
         raise NotPossible(
             f"the branch {tree.branch} exists in {tree.main}, with commits of something else",
             hint=f"rename it with 'git branch -m {tree.branch} NEW', or use another task id",
@@ -113,7 +139,6 @@ def _new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
             f"the branch {tree.branch} is checked out in another worktree of {tree.main}",
             hint=f"'git -C {shlex.quote(tree.main)} worktree list' shows where",
         )
-    return tree
 
 
 def is_complete(tree: Worktree) -> bool:
@@ -204,7 +229,7 @@ def is_unfinished(tree: Worktree) -> bool:
     return admin is not None and is_admin_unfinished(admin)
 
 
-def _clean_up(tree: Worktree) -> None:
+def clean_up(tree: Worktree) -> None:
     """Remove what a killed attempt left. A directory that may contain work is moved aside instead."""
     # A killed git of ours may have left this lock. Only we write this branch, and that git was swept.
     if not os.path.islink(os.path.join(tree.common_dir, "refs/heads/holdfast")):
@@ -219,8 +244,9 @@ def _clean_up(tree: Worktree) -> None:
         remove_tree(admin)
 
 
-def _add(tree: Worktree) -> None:
-    """Create the worktree as `git worktree add` does, step by step.
+def add(tree: Worktree, *, index: str = "") -> None:
+    """Create the worktree as `git worktree add` does, step by step. `index` is where git writes the index
+    first, so that nobody else can write it: the worktree gets a copy.
 
     (git would write the path of its git directory, which is ours for one call, into the worktree.) While the
     lock "initializing" exists, everything is done again from the start.
@@ -240,12 +266,20 @@ def _add(tree: Worktree) -> None:
     failpoint("worktree.linked")
     _be_sparse(repository, admin)
     # With an index that is missing, everything is checked out.
-    git.run(
-        ["read-tree", "--reset", "-u", "HEAD"],
-        of=inside(tree),
-    )
+    repository = inside(tree)
+    git.run(["read-tree", "--reset", "-u", "HEAD"], of=repository.evolve(index=index or None))
+    if index:
+        _copy_index(index, os.path.join(repository.git_dir, "index"))
     failpoint("worktree.checked_out")
     atomic.remove(os.path.join(admin, "locked"))
+
+
+def _copy_index(source: str, target: str) -> None:
+    with files.stream(source) as file:
+        atomic.write(target, file.read(), durable=False)
+        # git reads files again that are as new as the index.
+        modified_ns = os.fstat(file.fileno()).st_mtime_ns
+    os.utime(target, ns=(modified_ns, modified_ns), follow_symlinks=False)
 
 
 def _new_admin(tree: Worktree) -> str:

@@ -235,3 +235,16 @@ def test_a_prepare_that_is_killed_with_its_git_is_done_again(repo: Repo, packet:
     assert tree is not None
     assert (found["path"], found["tree"], found["dirty"]) == (tree.path, found["base_tree"], [])
     assert found["tree"] == repo.git("rev-parse", "HEAD^{tree}").strip()
+
+
+def test_content_that_no_file_gives_back_is_no_change(home: str, repo: Repo) -> None:
+    """With these attributes, git would have stored something else, and a snapshot has that."""
+    for name in ("crlf", "mixed"):
+        repo.write(name, b"a\r\nb\n" if name == "mixed" else b"a\r\n")
+    repo.commit()
+    repo.write(".gitattributes", "*f text\nmixed text eol=crlf\n*.id ident\n")
+    repo.write("some.id", "$Id: old $\n")
+    repo.git("add", ".gitattributes")
+    repo.git("commit", "-q", "-m", "attributes")
+    packet = packet_for(home, repo.path, workspace="worktree")
+    prepare(packet)

@@ -11,6 +11,7 @@ import pytest
 from holdfast.model import events as ev
 from holdfast.model.status import Status
 from holdfast.runner.stage import last_files
+from holdfast.workspace import room_places
 from tests.support.bench import Bench, put, text_of
 
 STARTED = ev.RunnerStarted(pid=4321, boot_id="b", start_time=1, version="0")
@@ -77,6 +78,7 @@ def test_the_work_item_has_the_end_of_the_task(bench: Make) -> None:
 
 def test_clean_rooms_of_a_killed_gate_are_removed(bench: Make) -> None:
     task = bench().ran().move(Status.COMPLETED)
-    put(f"{task.packet.rooms}/0123456789ab/file", "")
+    room = room_places.new_room(task.packet)
+    put(f"{room}/file", "")
     last_files.write(task.ledger)
-    assert os.listdir(task.packet.rooms) == []
+    assert not os.path.exists(room)

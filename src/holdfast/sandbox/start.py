@@ -1,7 +1,7 @@
 """What a workspace was before the first sandboxed agent of the task wrote in it: `sandbox/start.json`.
 
-Later attempts believe this record and not the workspace, in which an agent can plant a `.git`. No sandbox
-shows the record.
+Later attempts, and a gate that runs proposed commands in place, believe this record and not the workspace, in
+which an agent can plant a `.git`. No sandbox shows the record.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.sandbox.builder import SandboxBuilder
     from holdfast.store.layout import Packet
 
 _SCHEMA = "holdfast.sandbox/1"
@@ -49,10 +50,25 @@ def start_of(packet: Packet, directory: str, patterns: tuple[str, ...]) -> Start
     if directory in known:
         return Start.from_json(known[directory])
     start = _look(directory, patterns)
+    atomic.make_directory(packet.sandbox)
     admitted.note(packet, admitted.Kind.SANDBOX_START, directory, start.to_json())
     data = {"schema": _SCHEMA, "workspaces": {**known, directory: start.to_json()}}
     atomic.write_json(packet.sandbox_start, data, durable=True)
     return start
+
+
+def show(builder: SandboxBuilder, packet: Packet, directory: str, patterns: tuple[str, ...]) -> None:
+    """Let a command work in a workspace that has no git data of its own: for agents, and for the commands of
+    a gate that run in place."""
+    start = start_of(packet, directory, patterns)
+    builder.workspace(directory, start.repository, store=None, submodules=start.submodules)
+    forbid(builder, start, directory, patterns)
+
+
+def forbid(builder: SandboxBuilder, start: Start, directory: str, patterns: tuple[str, ...]) -> None:
+    """Hide the forbidden paths of a workspace, also what was one at its start."""
+    if patterns:
+        builder.forbid(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
 
 
 def _known(packet: Packet) -> dict[str, Any]:
