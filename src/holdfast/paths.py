@@ -34,7 +34,20 @@ def home() -> str:
         )
     if not os.access(path, os.R_OK | os.X_OK):
         raise _unreadable(path, "Permission denied")
+    _refuse_linked_tasks(path)
     return path
+
+
+def _refuse_linked_tasks(home: str) -> None:
+    """Raises StorageError if the directory of the packets is a link: what is in its target would count as
+    tasks, and `rm` and the keeper remove some."""
+    tasks = os.path.join(home, "tasks")
+    if os.path.islink(tasks):
+        raise StorageError(
+            f"{tasks} is a symbolic link, which is not followed",
+            hint="an agent may have made it: remove the link, and give the directory of the tasks its name "
+            "again; to keep tasks elsewhere, set HOLDFAST_HOME",
+        )
 
 
 def _unreadable(path: str, why: str | None) -> StorageError:
@@ -159,6 +172,7 @@ def ensure_home(path: str) -> str:
     """Create the home if it is missing. Raises UnsafeHome if other users can write to it."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
+        _refuse_linked_tasks(path)
         os.makedirs(os.path.join(path, "tasks"), mode=0o700, exist_ok=True)
         found = os.stat(path)
     except OSError as error:

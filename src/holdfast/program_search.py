@@ -29,6 +29,10 @@ _untrusted: set[str] = set()
 _noted: dict[str, str] = {}
 _NOTES, _NAME_CHARS = "projects", 32
 _SYSTEM, _NOWHERE = "/usr/bin", "/nonexistent"
+_SYSTEM_FOLDERS = (
+    "/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec",
+    "/usr/local/bin", "/usr/local/sbin",
+)  # fmt: skip
 #: The kernel reads no more of the first line of a script.
 _LINE_BYTES = 256
 #: The kernel follows no more on one path.
@@ -174,9 +178,15 @@ def projects_of_tasks() -> set[str]:
 
 def _projects(found: set[str]) -> set[str]:
     """Without those that contain the user's home directory, or the programs of the system: `~/.local/bin`
-    would be lost."""
+    would be lost. Nor is one of these directories of the system, or what is in it, a project."""
     user = os.path.realpath(paths.user_home())
-    return {root for root in found if root != "/" and not _is_in(user, root) and not _is_in(_SYSTEM, root)}
+    return {
+        root
+        for root in found
+        if root != "/"
+        and not any(_is_in(place, root) for place in (user, _SYSTEM))
+        and not any(_is_in(root, folder) for folder in _SYSTEM_FOLDERS)
+    }
 
 
 def _surroundings() -> set[str]:
@@ -191,12 +201,15 @@ def _told() -> set[str]:
 
 
 def _of_home() -> set[str]:
-    """The home, and the projects of its tasks."""
+    """The home, and the projects of its tasks as it notes them: an agent can write such notes, so they count
+    only where those beside the user's settings cannot be written."""
     try:
         home = paths.chosen_home()
     except HoldfastError:
         return set()
-    return _projects({home, *_notes_in(os.path.join(home, _NOTES))})
+    if os.access(own_notes(), os.W_OK):
+        return _projects({home})
+    return _projects({home, *filter(os.path.isdir, _notes_in(os.path.join(home, _NOTES)))})
 
 
 def own_notes() -> str:

@@ -1,4 +1,5 @@
-"""Nothing that an agent prints becomes an option of the next attempt's command line."""
+"""Nothing that an agent prints becomes an option of the next attempt's command line, and no file of a clone
+becomes one of ours."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import stat
 
 import pytest
 
-from tests.support.tasks import holdfast
+from tests.support.tasks import holdfast, workspace
 
 #: A program that notes its arguments, prints a line that names a session, and dies once.
 PROGRAM = """#!/bin/sh
@@ -44,3 +45,19 @@ def test_a_printed_session_is_no_option(
         lines = file.read().splitlines()
     assert len(lines) == 2
     assert "--dangerously" not in "".join(lines)
+
+
+def test_a_file_of_a_clone_is_no_option(home: str) -> None:
+    """`holdfast queue import *`"""
+    ran = os.path.join(os.path.dirname(home), "ran")
+    for name, text in (
+        ("items.jsonl", f'{{"id": "it", "command": "touch {ran}"}}\n'),
+        ("--trust-project", ""),
+    ):
+        with open(os.path.join(workspace(), name), "w", encoding="utf-8") as file:
+            file.write(text)
+    done = holdfast("queue", "import", "--trust-project", "items.jsonl", cwd=workspace())
+    assert done.returncode == 2
+    assert "error: '--trust-project' is also the name of a file here: was it a wildcard?" in done.stderr
+    assert not os.path.exists(ran)
+    assert not os.path.exists(os.path.join(home, "tasks", "it"))

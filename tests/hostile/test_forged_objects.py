@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from holdfast.workspace import git
 from tests.hostile.planting import write
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 from tests.support.tasks import Task, holdfast, workspace
@@ -114,3 +115,21 @@ def test_a_forged_note_hides_no_hook(home: str, repo: Repo) -> None:
     code, result = judge(packet)
     assert code == 3 or "hooks/post-checkout" in str(result["reasons"])
     assert code != 0
+
+
+def test_a_commit_has_the_tree_of_its_object(repo: Repo) -> None:
+    """git takes the tree of a commit from the commit-graph, and compares it with nothing."""
+    real = repo.git("rev-parse", "HEAD^{tree}")
+    repo.write("evil.py", "evil()\n")
+    repo.git("add", "evil.py")
+    fake = repo.git("write-tree")
+    repo.git("commit-graph", "write", "--reachable")
+    graph = os.path.join(repo.path, ".git", "objects", "info", "commit-graph")
+    with open(graph, "rb") as file:
+        forged = file.read().replace(bytes.fromhex(real), bytes.fromhex(fake))
+    os.unlink(graph)
+    with open(graph, "wb") as file:
+        file.write(forged)
+    found = git.find(repo.path)
+    assert found is not None
+    assert git.text(git.run(["log", "-1", "--format=%T"], of=found)) == real.strip()

@@ -9,7 +9,11 @@ import struct
 
 import pytest
 
+from holdfast.errors import StorageError
+from holdfast.keeper import upkeep
+from holdfast.packet import load, remove
 from holdfast.store import directories
+from holdfast.store.layout import Home, Packet
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
@@ -66,6 +70,56 @@ def test_nothing_behind_a_link_is_touched(
     holdfast("prune", "--yes", "--older-than", "0s")
     assert holdfast("down", "--now").returncode == 0
     assert content(mine) == before
+
+
+@pytest.mark.parametrize("kind", ["directory", "loop"])
+def test_tasks_are_not_looked_for_behind_a_link(
+    home: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Task.start("--id", "one", "--", "true").wait_for("completed")
+    mine, tasks = os.path.join(os.path.dirname(home), "mine"), os.path.join(home, "tasks")
+    for name in ("thesis", ".gone-fishing", ".new-ideas", f".gone-{ULID}"):
+        os.makedirs(os.path.join(mine, name))
+        os.utime(os.path.join(mine, name), (1, 1))
+    os.chmod(os.path.join(mine, "thesis"), 0o500)
+    before = content(mine)
+    shutil.move(tasks, f"{tasks}-of-the-agent")
+    os.symlink(mine if kind == "directory" else tasks, tasks)
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    verbs = (
+        "ls",
+        "status",
+        "run --id four -- true",
+        "up",
+        "rm --force --all",
+        "rm --force thesis",
+        "prune --yes",
+    )
+    for verb in verbs:
+        done = holdfast(*verb.split(), cwd=workspace())
+        assert done.returncode == 3, (verb, done.stderr)
+        assert f"{tasks} is a symbolic link, which is not followed" in " ".join(done.stderr.split())
+    assert "is a symbolic link" in " ".join(holdfast("doctor").stdout.split())
+    # A keeper or a command that has begun before.
+    upkeep.remove_stale_staging(Home(home))
+    assert load.task_ids(Home(home)) == []
+    with pytest.raises(StorageError, match="symbolic link"):
+        remove.remove(Packet(os.path.join(tasks, "thesis")))
+    assert content(mine) == before
+    assert os.stat(os.path.join(mine, "thesis")).st_mode & 0o777 == 0o500
+
+
+def test_directories_that_nobody_made_as_tasks_are_kept(home: str) -> None:
+    Task.start("--id", "one", "--", "true").wait_for("completed")
+    tasks = os.path.join(home, "tasks")
+    for name in ("thesis", ".gone-fishing", ".new-ideas", f".gone-{ULID}", f".new-{ULID}"):
+        os.makedirs(os.path.join(tasks, name))
+        os.utime(os.path.join(tasks, name), (1, 1))
+    upkeep.remove_stale_staging(Home(home))
+    assert sorted(os.listdir(tasks)) == [".gone-fishing", ".new-ideas", "one", "thesis"]
+    done = holdfast("rm", "--force", "--all")
+    assert "thesis is no task: it has neither a journal nor a record" in " ".join(done.stderr.split())
+    assert sorted(os.listdir(tasks)) == [".gone-fishing", ".new-ideas", "thesis"]
 
 
 @pytest.mark.parametrize("name", ["index.db", "queue.db"])

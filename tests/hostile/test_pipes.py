@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from holdfast.errors import GitFailed
+from holdfast.workspace import git
 from holdfast.workspace.git import pipes
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
@@ -103,3 +105,43 @@ def test_the_kernel_tells_at_once_that_a_process_waits_for_a_pipe() -> None:
         assert not pipes.is_waiting(sleep.pid)
         cat.kill()
         sleep.kill()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "objects/info/alternates",
+        "objects/info/commit-graph",
+        "objects/info/commit-graphs/commit-graph-chain",
+        "objects/pack/multi-pack-index",
+        "objects/ab/0123456789012345678901234567890123456789",
+        "refs/heads/worktrees/it",
+    ],
+)
+def test_a_pipe_is_found_among_the_objects(name: str) -> None:
+    """Also through the link in a git directory of ours."""
+    repo = repository()
+    git_dir, ours = os.path.join(repo.path, ".git"), os.path.join(workspace(), "ours")
+    os.mkdir(ours)
+    for each in ("objects", "refs"):
+        os.symlink(os.path.join(git_dir, each), os.path.join(ours, each))
+    assert pipes.find(repo.path, git_dir, ours) is None
+    pipe = os.path.join(git_dir, name)
+    os.makedirs(os.path.dirname(pipe), exist_ok=True)
+    os.mkfifo(pipe)
+    assert pipes.find(None, git_dir) == pipes.find(None, ours) == pipe
+
+
+def test_git_is_not_waited_for_in_another_directory_of_objects() -> None:
+    repo = repository()
+    other = os.path.join(workspace(), "other")
+    os.makedirs(os.path.join(other, "pack"))
+    os.mkfifo(os.path.join(other, "pack", "multi-pack-index"))
+    with open(
+        os.path.join(repo.path, ".git", "objects", "info", "alternates"), "w", encoding="utf-8"
+    ) as file:
+        file.write(f"{other}\n")
+    found = git.find(repo.path)
+    assert found is not None
+    with pytest.raises(GitFailed, match="git waits for a pipe, outside"):
+        git.run(["rev-list", "--all", "--objects"], of=found, limit_s=30)

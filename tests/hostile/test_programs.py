@@ -166,10 +166,33 @@ def test_notes_of_projects(home: str) -> None:
             os.rmdir(folder)
     assert len(os.listdir(here.projects)) <= 3
     first = os.path.join(os.path.dirname(home), "p0")
-    assert {home, first} <= program_search._of_home()
+    assert {home, first} <= program_search.projects_of_tasks()
     projects.note(here, "/")
     projects.note(here, os.path.expanduser("~"))
-    assert not {"/", os.path.expanduser("~")} & program_search._of_home()
+    assert not {"/", os.path.expanduser("~")} & program_search.projects_of_tasks()
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_forged_notes_of_projects(home: str, is_writable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent writes them below the home, so that no git is found any more."""
+    here, root = Home(home), os.path.dirname(home)
+    if not is_writable:  # such as the read-only settings of a container
+        monkeypatch.setenv("XDG_CONFIG_HOME", "/proc/1/nowhere")
+    mine, tools = os.path.join(root, "mine"), os.path.join(root, "tools")
+    for folder in (mine, tools):
+        os.mkdir(folder)
+    projects.note(here, mine)
+    git = program_search.find("git")
+    assert git is not None
+    program = os.path.join(tools, "program")
+    os.symlink("/bin/true", program)
+    forged = (git, os.path.dirname(git), os.path.realpath(git), "/usr/bin", "/bin", program, tools)
+    for number, path in enumerate(forged):
+        with open(os.path.join(here.projects, f"{number:032}"), "w", encoding="utf-8") as file:
+            file.write(path)
+    assert program_search.find("git") == git
+    # In the home, nothing tells a forged note of a directory from a genuine one.
+    assert program_search.projects_of_tasks() == {home, mine, *(() if is_writable else (tools,))}
 
 
 def _installed(home: str, name: str) -> str:
@@ -318,7 +341,7 @@ def test_a_program_does_not_start_in_the_project_to_tell_its_version(home: str) 
         assert set(file.read().split()) == {"/"}
 
 
-@pytest.mark.parametrize("way", ["notice", "note", "task"])
+@pytest.mark.parametrize("way", ["notice", "task"])
 def test_a_planted_notifier_is_not_run_if_the_users_own_is_hidden(home: str, way: str) -> None:
     """By what an agent can write, or by a task that it starts in the directory of the user's program."""
     planted = Planted(os.path.dirname(home), "tools")
@@ -328,9 +351,6 @@ def test_a_planted_notifier_is_not_run_if_the_users_own_is_hidden(home: str, way
         file.write('[[notify]]\non = ["all"]\nto = "command"\nargv = ["tell-me"]\n')
     env = {"PATH": f"{planted.env['PATH']}:{good}"}
     holdfast("run", "-q", "--", "/bin/true", cwd=planted.repo.path, env=env)
-    if way == "note":
-        with open(os.path.join(home, "projects", "0" * 32), "w", encoding="utf-8") as file:
-            file.write(good)
     if way == "task":
         holdfast("run", "-q", "--project", good, "--", "/bin/true", cwd=planted.repo.path, env=env)
     project = good if way == "notice" else planted.repo.path

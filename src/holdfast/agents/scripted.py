@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 
-from holdfast import clock
+from holdfast import clock, own_python
 from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission
 from holdfast.agents.shared import api_errors, stream_json
 from holdfast.model.outcome import Outcome
@@ -83,7 +82,7 @@ class Scripted:
 
     def _line(self, spec: LaunchSpec, flag: str) -> Launch:
         scenario = str(spec.task.options.get("scenario", ""))
-        argv = [sys.executable, "-m", "holdfast.testing.agent", scenario]
+        argv = own_python.command("holdfast.testing.agent", scenario)
         if spec.session_id is not None:
             argv += [flag, spec.session_id]
         return Launch(argv=argv, stdin=spec.prompt_path or None)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, ids
 from holdfast.errors import HoldfastError
 from holdfast.keeper.log import log
 from holdfast.store.directories import remove_tree
 from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home
+from holdfast.store.no_links import is_directory
 
 #: Older staging directories were left by killed commands.
 _STALE_STAGING_S = 3600.0
@@ -16,9 +17,9 @@ _STALE_STAGING_S = 3600.0
 
 def remove_stale_staging(home: Home) -> None:
     """Remove what commands left that were killed while they created or removed a packet."""
-    for name in os.listdir(home.tasks):
+    for name in os.listdir(home.tasks) if is_directory(home.tasks) else ():
         path = os.path.join(home.tasks, name)
-        if not name.startswith((NEW_PREFIX, GONE_PREFIX)):
+        if not _is_ours(name):
             continue
         try:
             age_s = clock.now() - os.lstat(path).st_mtime
@@ -30,6 +31,10 @@ def remove_stale_staging(home: Home) -> None:
                 remove_tree(path)
             except Exception as error:  # logged; one bad directory must not end the keeper
                 log(f"cannot remove {path}: {error!r}")
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith((NEW_PREFIX, GONE_PREFIX)) and ids.is_ulid(name.partition("-")[2])
 
 
 def write_task_index(home: Home) -> None:

@@ -53,6 +53,7 @@ def create(
     ids.check_task_id(spec.task_id)
     process.require_proc()
     target = home.packet(spec.task_id)
+    no_links.refuse_link(home.tasks)
     check_new(home, spec.task_id)
     staged = Packet(os.path.join(home.tasks, f"{NEW_PREFIX}{ids.new_ulid()}"))
     try:

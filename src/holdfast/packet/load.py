@@ -144,8 +144,8 @@ def believed(packet: Packet, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def task_ids(home: Home) -> list[str]:
-    """Ids of the home's tasks, sorted."""
-    return _packets_in(home.tasks)
+    """Ids of the home's tasks, sorted. Empty if their directory is a link, as for the archive."""
+    return [] if os.path.islink(home.tasks) else _packets_in(home.tasks)
 
 
 def attempt_names(packet: Packet) -> list[str]:

@@ -9,7 +9,7 @@ import os
 
 from holdfast import ids
 from holdfast.errors import LockHeld, NotPossible
-from holdfast.store import atomic, seals
+from holdfast.store import atomic, no_links, seals
 from holdfast.store import lock as locks
 from holdfast.store.directories import remove_tree
 from holdfast.store.layout import GONE_PREFIX, Packet
@@ -19,8 +19,10 @@ _LEAVE_S = 5.0
 
 
 def remove(packet: Packet) -> None:
-    """Remove a packet. Raises NotPossible, without changing anything, while it has a runner."""
+    """Remove a packet. Raises NotPossible, without changing anything, while it has a runner, and StorageError
+    if the directory of all packets is a link."""
     home = packet.home
+    no_links.refuse_link(home.tasks)
     gone = os.path.join(home.tasks, f"{GONE_PREFIX}{ids.new_ulid()}")
     try:
         # While we hold the lock, no runner can start.

@@ -12,10 +12,12 @@ from holdfast.packet import inbox
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.plan.facts import PendingRequest
 from holdfast.store import lock as locks
+from holdfast.store.no_links import is_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.model.request import Request
+    from holdfast.store.layout import Packet
 
 #: How many files of the inbox are looked at for a stop, and for junk.
 NEWEST, _JUNK_AT_A_TIME = 16, 500
@@ -108,10 +110,9 @@ class PendingRequests:
     def _with_claim(self, pending: PendingRequest, request: Request) -> PendingRequest:
         """Whether the command that asks for the session still holds the lock of its takeover."""
         number, stage = request.args.get("attempt"), request.args.get("stage")
-        task = self._ledger.task
+        task, packet = self._ledger.task, self._ledger.packet
         if isinstance(number, int) and isinstance(stage, str) and task.stage_spec(stage) is not None:
-            lock = self._ledger.packet.attempt(dirname(number, stage, "takeover")).lock
-            pending = pending.evolve(is_claimed=locks.is_held(lock))
+            pending = pending.evolve(is_claimed=_is_in_takeover(packet, number, stage))
         return pending
 
     def _with_amendment(self, pending: PendingRequest, request: Request) -> PendingRequest:
@@ -132,7 +133,11 @@ class PendingRequests:
 def is_taken_over(ledger: Ledger) -> bool:
     """Whether a person has the session of the task's agent."""
     taken = ledger.task.open_takeover
-    if taken is None:
-        return False
-    name = dirname(taken.attempt, taken.stage, "takeover")
-    return locks.is_held(ledger.packet.attempt(name).lock)
+    return taken is not None and _is_in_takeover(ledger.packet, taken.attempt, taken.stage)
+
+
+def _is_in_takeover(packet: Packet, number: int, stage: str) -> bool:
+    """Whether a command holds the lock of a takeover. A link in place of its directory leads to the lock of
+    something else, such as a living attempt."""
+    attempt = packet.attempt(dirname(number, stage, "takeover"))
+    return all(map(is_directory, (packet.attempts, attempt.path))) and locks.is_held(attempt.lock)

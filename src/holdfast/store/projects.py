@@ -1,8 +1,8 @@
 """`<home>/projects/`: the directories in which agents of this home work, for `program_search`.
 
 One file per directory, named by the digest of its path, with the path as content. It is written before the
-first task there, and never changed. An agent can remove it, so there is another one beside the user's
-settings.
+first task there, and never changed. An agent can remove it, or write others, so there is another one beside
+the user's settings, which counts. Where that cannot be written, this one does.
 """
 
 from __future__ import annotations

@@ -140,12 +140,12 @@ def _git(packet: Packet, cwd: str) -> dict[str, Any] | None:
     # Imported late: it imports subprocess.
     from holdfast.workspace import frozen_settings, git
 
-    repository = git.find(cwd)
-    if repository is None:
-        return None
     # Submodules are left out: git would start a git in each, with settings that an agent can write.
     words = ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all"]
     try:
+        repository = git.find(cwd)
+        if repository is None:
+            return None
         frozen = frozen_settings.read(packet)
         output = git.run(words, of=repository, cwd=cwd, frozen=frozen, limit_s=GIT_S)
     except HoldfastError as error:

@@ -9,10 +9,10 @@ checked when it is added, so a mistake is an error where it was made.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from holdfast import own_python
 from holdfast.testing.agent.scenario import SCHEMA
 from holdfast.testing.agent.scenario import Scenario as CheckedScenario
 from holdfast.testing.builder.ending import Ending
@@ -77,7 +77,7 @@ def agent_command(
     prompt: str | None = None,
 ) -> list[str]:
     """The command line that plays the scenario at `path` with this interpreter."""
-    argv = [sys.executable, "-m", "holdfast.testing.agent", str(path)]
+    argv = own_python.command("holdfast.testing.agent", str(path))
     options = {
         "--state-dir": optional_text(state_dir),
         "--session-id": session_id,

@@ -128,6 +128,7 @@ def _dispatch(argv: list[str]) -> int:
         argv = [verbs.ALIASES[argv[0]], *argv[1:]]
     if argv and argv[0] in verbs.VERBS:
         module = verbs.load(argv[0])
+        quick.refuse_file_names(argv[1:])
         try:
             values = quick.parse(module.COMMAND, argv[1:])
         except quick.NeedsClick:

@@ -42,11 +42,14 @@ def directory(home: Home) -> Finding:
     except OSError as error:
         return fail("home", f"{path}: {error.strerror}", _OWN_DIRECTORY)
     problem = _access_problem(path, state)
+    if problem is None and os.path.islink(home.tasks):
+        fix = "remove the link, which an agent may have made; give the directory of the tasks its name again"
+        return fail("home", f"{home.tasks} is a symbolic link, which is not followed", fix)
     if problem is None and os.path.lexists(home.tasks):
         try:
             problem = _access_problem(home.tasks, os.stat(home.tasks))
         except OSError as error:
-            problem = fail("home", f"{home.tasks}: {error.strerror}", "remove it if it is a broken link")
+            problem = fail("home", f"{home.tasks}: {error.strerror}", _OWN_DIRECTORY)
     if problem is not None:
         return problem
     mode = stat.S_IMODE(state.st_mode)

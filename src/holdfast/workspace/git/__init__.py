@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import program_search
 from holdfast.errors import GitFailed
 from holdfast.store import linked_objects
 from holdfast.workspace.git import confined, settings
@@ -115,7 +116,7 @@ def work_on(
 
 def version(limit_s: float = 10.0) -> tuple[str, str]:
     """The output of `git version`, and the path of the program. Raises GitMissing, GitFailed."""
-    find(os.getcwd())  # a project from which no program is taken
+    program_search.distrust(os.getcwd())  # a project from which no program is taken
     done = execute(["version"], cwd="/", env={}, limit_s=limit_s)
     return text(done.stdout), program()
 

@@ -1,19 +1,26 @@
 """Finding a repository without git: only `.git` in a directory counts.
 
 So a bare repository among the files of a project is never used, and `core.worktree`, which an agent can
-write, moves nothing.
+write, moves nothing. A `.git` that leads into the repository of another working tree is refused: it may have
+come with an archive, or be an agent's, and we would write there.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from shlex import quote
 
+from holdfast.errors import GitFailed
 from holdfast.model.record import Record
 from holdfast.program_search import distrust
 from holdfast.store import atomic
 
 #: The longest `.git` or `commondir` file that is read.
 _LINK_BYTES = 1 << 16
+_CONFIG_BYTES = 1 << 20
+#: A section of a configuration, and a key of `core` in it.
+_SECTION, _KEY = re.compile(r"\s*\[(.*)\]"), re.compile(r"\s*(worktree|bare)\s*=\s*(.*?)\s*", re.IGNORECASE)
 
 
 class Repository(Record):
@@ -38,7 +45,10 @@ class Repository(Record):
 
 
 def find(directory: str) -> Repository | None:
-    """The repository whose working tree contains `directory`; None outside a repository."""
+    """The repository whose working tree contains `directory`; None outside a repository.
+
+    Raises GitFailed if it is the repository of another working tree.
+    """
     distrust(directory)
     start: str = os.path.realpath(directory)
     while not os.path.isdir(start) and start != "/":
@@ -50,6 +60,7 @@ def find(directory: str) -> Repository | None:
         if os.path.lexists(link):
             repository = at(folder)
             if repository is not None:
+                _refuse_foreign(repository)
                 below = os.path.relpath(os.path.realpath(directory), folder)
                 return repository.evolve(prefix="" if below == "." else below + "/")
             if not os.path.isdir(link):
@@ -61,7 +72,7 @@ def find(directory: str) -> Repository | None:
 
 
 def at(top: str) -> Repository | None:
-    """The repository whose working tree begins exactly here."""
+    """The repository whose working tree begins exactly here, whatever its `.git` leads to."""
     distrust(top)
     link = os.path.join(top, ".git")
     if os.path.isdir(link):
@@ -87,6 +98,68 @@ def common_of(git_dir: str) -> str:
     """The git directory that all worktrees share, as the one of this worktree names it."""
     shared = _line(os.path.join(git_dir, "commondir"))
     return git_dir if shared is None else os.path.realpath(os.path.join(git_dir, shared))
+
+
+def _refuse_foreign(repository: Repository) -> None:
+    """Raises GitFailed if the git directories are not those of this working tree."""
+    top, git_dir, common_dir = repository.top, repository.git_dir, repository.common_dir
+    link, is_inside = os.path.join(top, ".git"), git_dir.startswith(top.rstrip("/") + "/")
+    if common_dir != git_dir:
+        if common_dir != os.path.dirname(os.path.dirname(git_dir)) or _is_directory(link):
+            raise GitFailed(
+                f"{git_dir}/commondir leads to {common_dir}, which is another repository",
+                hint="git made no such file there; remove it",
+            )
+        back = _line(os.path.join(git_dir, "gitdir")) or ""
+        if os.path.realpath(os.path.join(git_dir, os.path.dirname(back))) != top:
+            raise GitFailed(
+                f"{link} leads to {git_dir}, which belongs to {os.path.dirname(back) or 'no directory'}",
+                hint="if the worktree was moved, 'git worktree repair' in it mends this",
+            )
+    elif not is_inside and not _is_separate(git_dir, top):
+        raise GitFailed(
+            f"{link} leads to {git_dir}, which is the repository of another directory",
+            hint="if it is that of this directory alone, "
+            f"'git --git-dir={quote(git_dir)} config core.worktree {quote(top)}' says so; "
+            "for a second working tree, use 'git worktree add'",
+        )
+
+
+def _is_directory(link: str) -> bool:
+    return os.path.isdir(link) and not os.path.islink(link)
+
+
+def _is_separate(git_dir: str, top: str) -> bool:
+    """Whether a git directory elsewhere is that of this working tree, as far as can be told: of a submodule,
+    or made by `git init --separate-git-dir`."""
+    core = _core(git_dir)
+    if "worktree" in core:
+        return os.path.realpath(os.path.join(git_dir, core["worktree"])) == top
+    folder, name = os.path.split(git_dir)
+    if ".git" in folder.split(os.sep):
+        around = find(os.path.dirname(top)) if top != "/" else None
+        return around is not None and git_dir.startswith(os.path.join(around.git_dir, "modules", ""))
+    if core.get("bare", "false").lower() not in ("false", "no", "off", "0"):
+        return False
+    try:
+        return name != ".git" or os.listdir(folder) == [name]
+    except OSError:
+        return False  # nobody can tell
+
+
+def _core(git_dir: str) -> dict[str, str]:
+    """`worktree` and `bare` in the configuration of a git directory."""
+    found: dict[str, str] = {}
+    for file in ("config", "config.worktree"):
+        section = ""
+        data = atomic.read_small(os.path.join(git_dir, file), _CONFIG_BYTES)
+        for line in os.fsdecode(data or b"").splitlines():
+            if (head := _SECTION.match(line)) is not None:
+                section = head[1].strip().lower()
+            elif section == "core" and (key := _KEY.fullmatch(line)) is not None:
+                value = key[2].removeprefix('"').removesuffix('"')
+                found[key[1].lower()] = value.replace('\\"', '"').replace("\\\\", "\\")
+    return found
 
 
 def _line(path: str) -> str | None:

@@ -181,11 +181,16 @@ def _wait_for(
                 except subprocess.TimeoutExpired:
                     waited_s = clock.mono() - began_mono
                     # Looking takes time in a large tree. Where the kernel does not tell, it is done seldom.
-                    if pipes.is_waiting(process.pid) or waited_s >= look_s:
+                    if (is_waiting := pipes.is_waiting(process.pid)) or waited_s >= look_s:
                         look_s = 5 * max(look_s, waited_s)
                         if (pipe := pipes.find(*places)) is not None:
                             raise GitFailed(
                                 f"{pipe} is a pipe, for which git would wait for ever", hint="remove it"
+                            ) from None
+                        if is_waiting and waited_s >= _LOOK_S:
+                            raise GitFailed(
+                                "git waits for a pipe, outside the directories of the repository",
+                                hint="does objects/info/alternates of the repository name another one?",
                             ) from None
                     if waited_s >= limit_s:
                         raise

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 #: What git reads of a working tree by itself.
 _NAMES = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap", ".git"})
-#: In a git directory, git opens everything but this. (Objects are files that git writes under their digest;
-#: it opens no other there.)
-_SKIPPED = frozenset({"objects", "modules", "worktrees"})
+#: Directly in a git directory, git opens everything but this.
+_SKIPPED = frozenset({"modules", "worktrees"})
 
 
 def find(tree: str | None, *git_dirs: str | None) -> str | None:
@@ -59,7 +58,8 @@ def _in_tree(tree: str) -> Iterator[str]:
 def _in_git_dir(git_dir: str) -> Iterator[str]:
     """The files of a git directory. In one of ours, what is directly below are links into the repository."""
     for folder, folders, names in os.walk(git_dir):
-        folders[:] = [name for name in folders if name not in _SKIPPED]
+        if folder == git_dir:
+            folders[:] = [name for name in folders if name not in _SKIPPED]
         yield from (os.path.join(folder, name) for name in names)
         for name in folders if folder == git_dir else ():
             if os.path.islink(path := os.path.join(folder, name)):

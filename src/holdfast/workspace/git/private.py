@@ -51,6 +51,7 @@ _CONFIG = """\
 	trustctime = true
 	ignoreStat = false
 	quotePath = false
+	commitGraph = false
 	safecrlf = false
 [gc]
 	auto = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from holdfast.testing.agent.play import ScriptFailure
@@ -66,7 +65,9 @@ def write(play: Play, *, path: str, content: str = "", append: bool = False) -> 
 
 def holdfast(play: Play, *, argv: list[str], wait: bool = True, pid_file: str | None = None) -> None:
     """Run holdfast with this process's environment, as an agent's shell tool would."""
-    command = [sys.executable, "-m", "holdfast", *argv]
+    from holdfast import own_python  # few scenarios need it
+
+    command = own_python.command("holdfast", *argv)
     play.dialect.tool_started("Bash", {"command": " ".join(["holdfast", *argv])})
     if wait:
         code, printed = _run(play, command, pid_file)

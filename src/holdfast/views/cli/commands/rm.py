@@ -89,6 +89,7 @@ def run(values: dict[str, Any]) -> int:
         try:
             packet = _find(home, text)
             asker.check(who, packet, "rm")
+            _check_packet(packet)
             _check_items(text, [name for name in items.get(text, ()) if name not in removed])
             _check_ended(packet, force=values["force"], stopping=stopping.get(text))
             if not values["force"]:
@@ -157,6 +158,15 @@ def _is_item(packet: Packet, parent: str) -> bool:
         return False
 
 
+def _check_packet(packet: Packet) -> None:
+    """Raises NotPossible for a directory that no command made: what is in it may be anything."""
+    signs = (packet.journal, packet.admission, packet.seals)
+    if packet.path.startswith(f"{packet.home.tasks}/") and not any(map(os.path.lexists, signs)):
+        raise NotPossible(
+            f"{packet.path} is no task: it has neither a journal nor a record", hint="remove it by hand"
+        )
+
+
 def _check_items(parent: str, kept: list[str]) -> None:
     """Raises NotPossible if a task of an item was not removed: its fan-out stays with it."""
     if kept:
@@ -193,6 +203,7 @@ def _stop_all(home: Home, names: list[str], who: asker.Asker) -> dict[str, Poste
         try:
             packet = _find(home, text)
             asker.check(who, packet, "rm")
+            _check_packet(packet)
             restore_modes(packet.path)
             if _is_readable(packet) and load.read_true(packet)["status"] not in ENDS:
                 reason = {"reason": "removed with --force"}
