@@ -60,7 +60,7 @@ def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None
         file.write(text.replace("- true", f"- touch {proof()}").replace('"true"', f'"touch {proof()}"'))
     done = submit(folder)
     assert done.returncode == 2
-    assert "changed since you trusted it: acceptance.commands" in done.stderr
+    assert "changed since you trusted it; it has acceptance.commands" in done.stderr
     assert f"holdfast trust {folder}" in done.stderr
     # Naming another project does not help.
     other = Repo(os.path.join(workspace(), "other"))
@@ -187,7 +187,7 @@ def test_a_work_item_that_an_agent_changed_needs_trust_again() -> None:
     assert holdfast("trust", source, "--yes").returncode == 0
     items_in(repo, "folder", f"command: 'touch {proof()}'")
     done = import_from(source, repo)
-    assert "changed since you trusted it: command" in done.stderr
+    assert "changed since you trusted it; it has command" in done.stderr
     assert "bad\n" not in done.stdout
 
 
@@ -225,7 +225,7 @@ def test_a_file_of_a_work_item_that_is_too_large_to_compare_is_never_trusted() -
     with open(os.path.join(repo.path, "small.json"), encoding="utf-8") as file:
         repo.write("big.json", file.read() + padding)
     done = import_from(source, repo)
-    assert "changed since you trusted it: options" in done.stderr, done
+    assert "changed since you trusted it; it has options" in done.stderr, done
     assert "bad\n" not in done.stdout
 
 
@@ -241,7 +241,7 @@ def test_which_file_of_a_work_item_has_which_content_is_trusted() -> None:
     assert holdfast("trust", source, "--yes", cwd=repo.path).returncode == 0
     repo.write("a.json", "{}\0x")
     repo.write("b.md", "y")
-    assert "changed since you trusted it: options" in import_from(source, repo).stderr
+    assert "changed since you trusted it; it has options" in import_from(source, repo).stderr
 
 
 def test_a_script_can_trust_the_items_of_one_import_and_the_settings_of_its_project() -> None:

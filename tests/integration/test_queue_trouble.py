@@ -172,7 +172,7 @@ def test_a_held_task_says_why_and_wait_does_not_block_for_ever(home: str) -> Non
     fill(broken="exit 1", held={"command": "true", "after": ["broken"]})
     up()
     done = holdfast("wait", "held", "--timeout", "20s")
-    assert done.returncode == 4, done.stderr
+    assert (done.returncode, done.stdout) == (4, "held held\n"), done.stderr
     assert "held is held: broken failed; 'holdfast retry broken' to try broken again" in done.stderr
     shown = holdfast("show", "held").stdout
     assert "queue     held: broken failed" in shown

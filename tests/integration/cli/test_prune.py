@@ -123,6 +123,17 @@ def test_a_task_that_has_not_ended_never_goes(home: str) -> None:
     task.stop()
 
 
+def test_a_failed_task_that_another_one_waits_for_is_kept(home: str) -> None:
+    Task.shell("false", "--id", "bad").wait_for("failed")
+    waiting = holdfast("submit", "--id", "next", "--after", "bad", "--", "true", cwd=workspace())
+    assert waiting.returncode == 0, waiting.stderr
+    age(home, "bad", 3)
+    done = holdfast("prune", "--yes")
+    assert "kept:" in done.stdout
+    assert "next needs it to be completed" in " ".join(done.stdout.split())
+    assert names(home) == ["bad", "next"]
+
+
 def test_a_figure_that_is_none_is_refused() -> None:
     for words in (
         ["--keep", "x"],

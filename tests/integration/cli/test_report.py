@@ -258,6 +258,8 @@ def test_a_spent_budget_that_holds_the_queue_needs_you_and_removed_tasks_are_sai
     needs = text.split("## Needs you (1)")[1].split("##")[0]
     assert f"the queue  limit: {why} → holdfast config path" in needs
     assert text.count(why) == 1
-    missing = "cost unknown; removed tasks ($6.00 today) are not included"
+    missing = "cost unknown; removed tasks (at least $6.00 today) are not included"
     assert missing in text
+    assert missing in holdfast("metrics").stdout
+    os.unlink(os.path.join(home, "settings.json"))  # also without a budget
     assert missing in holdfast("metrics").stdout

@@ -50,6 +50,6 @@ def _read(home: Home) -> tuple[float, float | None, bool]:
         return 0.0, None, False
     limit: Any = settings.get("budget_usd")
     today = clock.local_day(clock.now())
-    if not isinstance(limit, (int, float)) or not isinstance(used, (int, float)):
-        return 0.0, None, False
-    return used if loop.get("spent_day") == today else 0.0, limit, unpriced_day == today
+    if not isinstance(used, (int, float)) or loop.get("spent_day") != today:
+        used = 0.0
+    return used, limit if isinstance(limit, (int, float)) else None, unpriced_day == today

@@ -95,9 +95,11 @@ def usage(reported: dict[str, Any] | None, *, paid_calls: int | None = None) -> 
 
 
 def without_removed(removed_usd: float | None) -> str:
-    """`; removed tasks ($0.42 today) are not included`, after a cost; empty if no cost is known to be
-    missing."""
-    return f"; removed tasks (${removed_usd:.2f} today) are not included" if removed_usd is not None else ""
+    """`; removed tasks (at least $0.42 today) are not included`, after a cost; empty if no cost is known to
+    be missing."""
+    if removed_usd is None:
+        return ""
+    return f"; removed tasks ({dollars(removed_usd, is_partial=True)} today) are not included"
 
 
 def by_state(counts: Mapping[str, int]) -> str:

@@ -25,8 +25,9 @@ COMMAND = Command(
     name="prune",
     summary="Remove old tasks with all their files.",
     description="Without --yes it only lists them. It considers ended tasks, archived or not; without "
-    "options, those that ended longer ago than the setting keep_for (30d). Tasks that have not ended, or "
-    "whose worktree has unmerged work, are kept. Files outside the home are never touched.",
+    "options, those that ended longer ago than the setting keep_for (30d). Tasks that have not ended, "
+    "whose worktree has unmerged work, or that others wait for, are kept. Files outside the home are "
+    "never touched.",
     examples=(
         "holdfast prune",
         "holdfast prune --older-than 14d --keep 50 --yes",
@@ -86,6 +87,8 @@ def run(values: dict[str, Any]) -> int:
         rows.append(row)
         try:
             check_merged(packet)
+            if not item.is_archived:
+                dependents.check_unneeded(packet.task_id, "remove")
         except HoldfastError as error:
             row["error"] = str(error)  # kept on purpose: not a failure
             continue

@@ -63,7 +63,7 @@ def run(values: dict[str, Any]) -> int:
         if settled.is_lost:
             out.talk(home_down.runner_lost(packet, manifest["status"]))
         # A closed stdout is no error: the exit status has the result.
-        out.task_line(_line(manifest), manifest if values["json"] else None)
+        out.task_line(_line(packet, manifest), manifest if values["json"] else None)
         exit_statuses[packet.path] = exit_status(manifest)
         if values["any"]:
             return exit_statuses[packet.path]
@@ -94,14 +94,24 @@ def _packets(home: Home, values: dict[str, Any]) -> list[Packet]:
     return list({packet.path: packet for packet in packets}.values())
 
 
-def _line(manifest: dict[str, Any]) -> str:
-    line = f"{manifest['task_id']} {manifest['status']}"
+def _line(packet: Packet, manifest: dict[str, Any]) -> str:
+    line = f"{manifest['task_id']} {_state(packet, manifest)}"
     if not has_concerns(manifest):
         return line
     from holdfast.views.text import describe  # few tasks have concerns
 
     concerns = describe.concerns(manifest)
     return f"{line}: {concerns}" if concerns else line
+
+
+def _state(packet: Packet, manifest: dict[str, Any]) -> str:
+    """As in `ls`: a task that the queue will not start is held."""
+    if manifest["status"] != Status.QUEUED:
+        return manifest["status"]
+    from holdfast.views.text import queue_reason
+
+    item, _ = queue_reason.find_item(packet.home, packet.task_id)
+    return item.state if item is not None and item.state in queue_reason.NEEDS_PERSON else Status.QUEUED
 
 
 def _timed_out(left: list[Packet]) -> Unanswered:

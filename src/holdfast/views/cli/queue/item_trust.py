@@ -41,11 +41,11 @@ def check(work: WorkItem, judge: TrustCheck | None, contents: dict[str, bytes | 
         return {}
     if not judge(part):
         names = ", ".join(need.name for need in part.needs)
-        why = "changed since you trusted it" if judge.was_trusted else "was not trusted yet"
+        why = "changed since you trusted it; it has" if judge.was_trusted else "was not trusted yet:"
         # In the message: an import shows no hints of single items.
         command = f"'holdfast trust {quote(judge.project)}'"
         raise UsageError(
-            f"it is inside a project and {why}: {names}; {command} shows and allows it",
+            f"it is inside a project and {why} {names}; {command} shows and allows it",
             hint="for scripts: --trust-project",
         )
     unread = [path for path, data in contents.items() if data is None]
