@@ -152,6 +152,12 @@ def trust_dir() -> str:
     return told if os.path.isabs(told) else os.path.join(config_dir(), "trust")
 
 
+def is_trust_dir(path: object) -> bool:
+    """Whether a path, perhaps through other links, is this process's `trust_dir`."""
+    own = trust_dir()
+    return path == own or (isinstance(path, str) and os.path.realpath(path) == os.path.realpath(own))
+
+
 def project_config_dir(project: str) -> str:
     """The directory of a project's settings, pipelines and prompts; it need not exist."""
     return os.path.join(project, ".holdfast")

@@ -229,7 +229,7 @@ class Seed:
             client = _socket.socket(fileno=descriptor)
             client.settimeout(seed_client.PATIENCE_S)
             request = quick_json.loads(client.recv(4096) or b"{}")
-            is_ours = request.get("trust", paths.trust_dir()) == paths.trust_dir()
+            is_ours = paths.is_trust_dir(request.get("trust", paths.trust_dir()))
             if request.get("verb") == "fork" and is_ours:
                 packet = Packet(os.path.join(self.home.tasks, os.path.basename(request["packet"])))
                 client.sendall(quick_json.dumps({"pid": os.getpid()}).encode() + b"\n")

@@ -25,9 +25,10 @@ def commands_of(spec: TaskSpec) -> tuple[str, ...]:
 
 
 def needs_brief(spec: TaskSpec, stages: Sequence[StageSpec]) -> bool:
-    """Whether only a brief among these stages can name commands."""
+    """Whether only a brief among these stages can name commands by which work is judged."""
     has_brief = any(roles.get(stage.role).is_brief for stage in stages)
-    return spec.pipeline is not None and has_brief and not commands_of(spec)
+    has_work = any(stage.writes for stage in spec.stages)
+    return spec.pipeline is not None and has_brief and has_work and not commands_of(spec)
 
 
 def of_merges(spec: TaskSpec) -> tuple[str, ...]:

@@ -50,14 +50,20 @@ def tree_around(directory: str) -> str | None:
     a directory of the system, or that users share."""
     here: str = os.path.realpath(directory)
     for above in _upwards(here):
-        if program_search.is_marked(above):
+        if _is_project(above):
             return above
     return _topmost(here)
 
 
+def _is_project(directory: str) -> bool:
+    """Whether it has a mark. A home directory under version control (dotfiles) is no project that contains
+    all others."""
+    return program_search.is_marked(directory) and not _is_in(os.path.realpath(paths.user_home()), directory)
+
+
 def _unmarked_tree(directory: str) -> str | None:
     tree = tree_around(directory)
-    return None if tree is None or program_search.is_marked(tree) else tree
+    return None if tree is None or _is_project(tree) else tree
 
 
 def _topmost(directory: str) -> str | None:
@@ -91,7 +97,7 @@ def _roots_around(place: str, projects: tuple[str, ...]) -> list[str]:
     a guess, nothing may leave the smallest directory around both the place and where the user works."""
     known, folder = program_search.projects_of_tasks(), os.path.dirname(place)
     for above in _upwards(folder):
-        if program_search.is_marked(above) or os.path.realpath(above) in known:
+        if _is_project(above) or os.path.realpath(above) in known:
             return [above]
     folder = os.path.realpath(folder)
     return [

@@ -80,3 +80,11 @@ def test_nothing_leads_out_of_the_smallest_directory_that_may_be_an_archive(
     monkeypatch.chdir(user)
     os.symlink(top, "link")
     foreign.refuse_way_out("link")
+
+
+def test_a_home_directory_under_version_control_is_no_project_around_all_others(user: str) -> None:
+    make(user, ".git")
+    work = make(os.path.dirname(user), "disk", "app")
+    os.symlink(os.path.dirname(work), os.path.join(user, "work"))
+    foreign.refuse_way_out(os.path.join(user, "work", "app"))
+    assert foreign.tree_around(make(user, "src", "tarball")) == os.path.join(user, "src")

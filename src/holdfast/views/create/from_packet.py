@@ -133,11 +133,11 @@ def _check_trust(written: WrittenPacket, *, by_flag: bool, is_typed: bool) -> di
     if judge(part):
         record = judge.record()
         return {"packet": record} if record else {}
-    if is_typed:
+    is_of_plan = written.manifest.get("needs_trust")
+    if is_typed and not is_of_plan:
         return {}  # its folder is temporary, and may be inside a project by chance
     names = ", ".join(dict.fromkeys(need.name for need in part.needs))
     why = "changed since you trusted it; it has" if judge.was_trusted else "was not trusted yet:"
-    is_of_plan = written.manifest.get("needs_trust")
     where = "has commands of a plan inside a project" if is_of_plan else "is inside a project"
     raise UsageError(
         f"the packet {written.folder} {where} and {why} {names}",

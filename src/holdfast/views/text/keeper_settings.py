@@ -20,7 +20,7 @@ def mismatch(home: Home) -> str:
     if owner is None or not process.is_alive(owner):
         return ""  # just after a start, the file may still be that of its predecessor
     theirs = lock_owner.trust_dir(home.keeper_lock)
-    if theirs is None or theirs == paths.trust_dir():
+    if theirs is None or paths.is_trust_dir(theirs):
         return ""
     theirs = "".join(char if char.isprintable() else " " for char in theirs)  # an agent can write the file
     return (

@@ -154,6 +154,14 @@ def test_a_brief_that_alone_names_acceptance_commands_needs_a_sandbox(
     assert all("bubblewrap is not installed" in text and "acceptance.commands" in text for text in found)
 
 
+def test_a_brief_for_which_no_stage_writes_needs_none(
+    bench: Make, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_SYSTEM", "/nonexistent")
+    task = bench(StageSpec(name="claude_brief", agent="claude", role="brief"), REVIEW, pipeline=PIPELINE)
+    assert [text for text in problems(task, env) if "brief" in text] == []
+
+
 def test_problems_are_noted_without_secrets(bench: Make, env: dict[str, str], tmp_path: object) -> None:
     task = bench(COMMAND, project_dir=f"{tmp_path}/{SECRET}")
     (problem,) = problems(task, env)
