@@ -16,8 +16,14 @@ from holdfast.workspace import git
 from holdfast.workspace.git import confined
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import give_up
 
-pytestmark = pytest.mark.skipif(not confined.is_possible(), reason="the kernel has no Landlock with REFER")
+
+@pytest.fixture(autouse=True)
+def _confined() -> None:
+    if not confined.is_possible():
+        give_up("needs a kernel with Landlock (5.19 or newer)")
+
 
 #: So many files that git writes for a while.
 _FILES = 1500

@@ -120,11 +120,17 @@ def test_rm_of_merged_work_takes_worktree_and_branch(home: str) -> None:
     assert case.repo.read("new") == "text\n"
 
 
-def test_work_that_its_acceptance_refused_is_merged_only_by_force(home: str) -> None:
+def refused_work(home: str) -> Repo:
+    """The repository of the task `it`, whose acceptance refused a new file `new`."""
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
     repo.commit("a")
     words = ("--id", "it", "--worktree", "--accept", "false", "--", "touch", "new")
     assert holdfast("run", *words, cwd=repo.path).returncode == 1
+    return repo
+
+
+def test_work_that_its_acceptance_refused_is_merged_only_by_force(home: str) -> None:
+    repo = refused_work(home)
     refused = holdfast("apply", "it")
     assert refused.returncode == 3
     assert "a gate refused the work of it: acceptance failed" in refused.stderr
@@ -142,10 +148,7 @@ def test_work_that_its_acceptance_refused_is_merged_only_by_force(home: str) -> 
 
 
 def test_what_keeps_refused_work_is_what_the_hint_says(home: str) -> None:
-    repo = Repo(os.path.join(os.path.dirname(home), "project"))
-    repo.commit("a")
-    words = ("--id", "it", "--worktree", "--accept", "false", "--", "touch", "new")
-    assert holdfast("run", *words, cwd=repo.path).returncode == 1
+    repo = refused_work(home)
     for verb in ("rm", "archive"):
         refused = holdfast(verb, "it")
         assert refused.returncode == 3
@@ -165,10 +168,7 @@ def test_what_keeps_refused_work_is_what_the_hint_says(home: str) -> None:
 
 
 def test_a_person_may_merge_what_acceptance_refused(home: str) -> None:
-    repo = Repo(os.path.join(os.path.dirname(home), "project"))
-    repo.commit("a")
-    words = ("--id", "it", "--worktree", "--accept", "false", "--", "touch", "new")
-    assert holdfast("run", *words, cwd=repo.path).returncode == 1
+    repo = refused_work(home)
     person = Terminal("apply", "it")
     person.read_until("Merge it anyway? [y/N]")
     person.press("y\n")
