@@ -143,7 +143,7 @@ def places(path: str) -> list[str]:
 
 def roots_around(directory: str) -> set[str]:
     """The directory, and those around it that are roots of projects."""
-    here = os.path.realpath(directory)
+    here = places(directory)[-1]  # realpath fails if a link is replaced by a directory meanwhile
     found = {here}
     above = here
     while above != "/":
