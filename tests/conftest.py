@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 from tests.support import processes
+from tests.support.tasks import workspace
 from tests.support.waiting import eventually
 
 # Read once, before a test sets TMPDIR to its own directory.
@@ -155,6 +156,13 @@ def home(place: Place, clean_env: dict[str, str], monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HOLDFAST_HOME", path)
     clean_env["HOLDFAST_HOME"] = path
     return path
+
+
+@pytest.fixture
+def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands start a keeper, as they do for a user."""
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    workspace()
 
 
 def _settle(alive, grace_s: float) -> list[processes.Process]:

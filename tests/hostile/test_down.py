@@ -9,18 +9,14 @@ import time
 import pytest
 
 from tests.support import keepers, kin
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast
 from tests.support.waiting import eventually
 
 #: A request that is not answered is given up after this time.
 ANSWER_S = 2.0
 
 
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests need keepers."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def start(*names: str) -> list[Task]:

@@ -19,12 +19,7 @@ from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests need keepers."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def soft_limit(pid: int) -> int:

@@ -22,11 +22,7 @@ from tests.support.waiting import eventually
 ROUNDS = 20 if os.environ.get("HOLDFAST_HOSTILE_FULL") else 8
 
 
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests need keepers."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def wait_until_it_works(home: str, pid: int) -> None:

@@ -24,11 +24,7 @@ from tests.support.waiting import eventually
 WITHIN_S = 40.0
 
 
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests need keepers."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def stop(pid: int) -> None:

@@ -25,11 +25,7 @@ from tests.support.waiting import eventually
 HALF = "slots = 3\n[[notify]\n"
 
 
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests need keepers."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def good(more: str = "") -> str:

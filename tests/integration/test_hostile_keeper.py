@@ -13,15 +13,10 @@ from holdfast.store import lock as locks
 from holdfast.store import lock_owner
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin, processes
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enable the keeper."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def ring(home: str) -> None:

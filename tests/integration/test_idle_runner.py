@@ -8,18 +8,15 @@ import pytest
 
 from holdfast import clock
 from tests.support import kin
-from tests.support.tasks import Task, workspace
+from tests.support.tasks import Task
 from tests.support.waiting import eventually
 
 #: Without notifications, a runner would be woken at least once in this time.
 WINDOW_S = 6.0
 
 
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runner without a keeper looks for one every second."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+# A runner without a keeper looks for one every second.
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def wake_ups(pid: int) -> int:

@@ -23,12 +23,7 @@ from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enable the keeper."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def up(**env: str) -> None:

@@ -15,12 +15,7 @@ from tests.support.loops import fill, item, order, submit, task, up, working
 from tests.support.tasks import Task, holdfast, trust, workspace
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests need keepers."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def all_of(tasks: list[Task], status: str = "completed", within_s: float = 25.0) -> None:

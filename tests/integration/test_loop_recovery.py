@@ -15,12 +15,7 @@ from tests.support.loops import fill, order, task, up, working
 from tests.support.tasks import holdfast, workspace
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests need keepers."""
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def state(home: str) -> dict:

@@ -23,17 +23,14 @@ from holdfast.store.layout import Home
 from tests.support import keepers, loops, processes
 from tests.support.ntfy import Ntfy, press, send, serving
 from tests.support.packets import Written
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast
 from tests.support.tools import need
 from tests.support.waiting import eventually
 
 TOKEN = "tk_0123456789abcdefghijklmnopqrs"
 
 
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace()
-    monkeypatch.delenv("HOLDFAST_KEEPER")
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 @pytest.fixture

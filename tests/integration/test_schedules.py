@@ -16,11 +16,7 @@ from tests.support import keepers, loops
 from tests.support.tasks import holdfast, workspace
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def add(*args: str) -> str:

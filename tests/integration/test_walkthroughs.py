@@ -14,11 +14,7 @@ from tests.support import keepers, loops, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOLDFAST_KEEPER")
-    workspace()
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def scenario(played: Scenario) -> str:

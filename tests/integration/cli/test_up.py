@@ -15,10 +15,7 @@ from tests.support import keepers, loops, processes
 from tests.support.tasks import holdfast
 from tests.support.waiting import eventually
 
-
-@pytest.fixture(autouse=True)
-def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOLDFAST_KEEPER")
+pytestmark = pytest.mark.usefixtures("with_keeper")
 
 
 def test_it_says_who_the_keeper_is(home: str) -> None:
