@@ -97,11 +97,12 @@ LIKELY = {
     "step.wake_recorder": "stopped_recorder",
     "sweep.": "leftovers",
     "recorder.": "plain",
+    "ingest.words_shown": "fan_out",
     "ingest.": "crash",
     "interrupt_files.": "sandbox",
 }
 #: `make test` kills at the first passes of a point, and at one in a long scenario; `make crash` at all.
-SAMPLE = 3
+SAMPLE = 2
 #: Here the killed process is the agent already, by its identity, so the kill counts as a crash of the agent.
 #: It had no time to create its session, so the resume finds none and uses a second retry.
 KILLS_THE_AGENT = ("recorder.before_exec",)
