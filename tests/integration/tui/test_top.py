@@ -322,6 +322,8 @@ def test_a_task_is_stopped_after_a_question() -> None:
         await screen.until("working (1)")
         await screen.press("s")
         await screen.until("Stop it?")
+        await screen.press("enter")  # not named there: it neither stops the task nor closes the question
+        assert "Stop it?" in screen.text
         await screen.press("n")
         assert task.status() == "running"
         await screen.press("s")
