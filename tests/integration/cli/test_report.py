@@ -158,6 +158,7 @@ def test_it_leads_with_what_needs_you_and_hides_nothing() -> None:
     assert "good" not in first
     assert "more (--detailed)" not in text
     assert "All is well." in text[results:]
+    assert "\n## Statistics (archive included)\n" in text
     assert "$0.50" in text[results:]
     found = facts()
     assert {row["kind"] for row in found["needs"]} == {"stopped", "failed"}

@@ -355,6 +355,18 @@ def test_a_question_is_answered() -> None:
     drive(steps)
 
 
+def test_a_limit_is_no_question_that_is_answered() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it", "--timeout", "0.2s", "--stop-pause", "1s")
+    task.wait_for("interrupted")
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("needs you (1)")
+        await screen.press("a")
+        await screen.until("Resume it?")
+
+    drive(steps)
+
+
 def test_an_answered_task_of_the_queue_says_what_it_waits_for(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,7 +98,7 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
         Section(title=f"Resolved ({len(interrupts)})", lines=[_interrupt_line(row) for row in interrupts]),
         *_takeovers(facts["takeovers"]),
         Section(title="State", lines=state),
-        Section(title="Statistics", lines=_statistics(facts["statistics"], removed_usd)),
+        Section(title="Statistics (archive included)", lines=_statistics(facts["statistics"], removed_usd)),
     ]
     if detailed:
         found.append(
