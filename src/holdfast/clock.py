@@ -178,8 +178,10 @@ def local(at: str, form: str) -> str:
 
 def duration_text(seconds: float) -> str:
     """A duration for display: `4.2s`, `3m20s`, `5h02m`. Seconds are rounded."""
-    if seconds < 59.95:
-        return f"{seconds:.1f}s"
+    # By milliseconds, as in JSON: 1.65 and 1.6500001 would differ from view to view.
+    tenths = (round(seconds * 1000) + 50) // 100
+    if tenths < 600:
+        return f"{tenths / 10:.1f}s"
     minutes, secs = divmod(int(seconds + 0.5), 60)
     if minutes < 60:
         return f"{minutes}m{secs:02d}s"

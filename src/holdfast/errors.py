@@ -167,7 +167,10 @@ class InvalidManifest(UsageError):
     """A packet's manifest.yaml is invalid; the details list all problems."""
 
     code = "invalid-manifest"
-    hint = "'holdfast pipeline list' shows the valid values, 'holdfast pipeline check DIR' checks again"
+    hint = (
+        "docs/reference/manifest.md describes the fields, 'holdfast pipeline list' shows valid values, "
+        "'holdfast pipeline check DIR' checks again"
+    )
 
 
 class InvalidConfig(UsageError):

@@ -163,11 +163,17 @@ def is_marked(directory: str) -> bool:
     known, answer = _looked_at.get(directory, (None, False))
     if known == stamp:
         return answer
-    answer = any(os.path.lexists(os.path.join(directory, mark)) for mark in _PROJECT_MARKS)
+    answer = bool(mark_of(directory))
     # A file in `CVS` is no change of the directory.
     if answer or not os.path.lexists(os.path.join(directory, "CVS")):
         _looked_at[directory] = stamp, answer
     return answer
+
+
+def mark_of(directory: str) -> str:
+    """What makes it look like the root of a project; empty if nothing does."""
+    marks = (mark for mark in _PROJECT_MARKS if os.path.lexists(os.path.join(directory, mark)))
+    return next(marks, "")
 
 
 def projects_of_tasks() -> set[str]:

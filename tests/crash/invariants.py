@@ -204,19 +204,19 @@ def _check_output(case: Case, events: list[Event], spec: TaskSpec) -> None:
     # A void attempt printed nothing, and does not separate two parallel ones.
     void = {event.attempt for event in events if isinstance(event, ev.AttemptVoid)}
     opened = [event for event in events if isinstance(event, ev.AttemptOpened) and event.attempt not in void]
-    has_begun, marks = False, _marks(events)
+    has_agent, marks = False, _marks(events)
     for batch in _batches(opened, spec):
         printed = [_printed(case, event, said) for event in batch]
-        if len(batch) == 1 and any(printed[0]) and batch[0] is not opened[0] and has_begun:
+        # A chore that printed nothing has no mark, but another one may have the same.
+        is_marked = any(map(any, printed)) or batch[0].kind == "agent"
+        if len(batch) == 1 and is_marked and has_agent:
             mark = marks[batch[0].attempt]
             assert logged[: len(mark)] == mark
             logged = logged[len(mark) :]
-        elif any(
-            map(any, printed)
-        ):  # one that printed nothing has no mark, but another one may have the same
+        elif is_marked:
             of_batch = {line for event in batch for line in marks[event.attempt]}
             logged = [line for line in logged if line not in of_batch]
-        has_begun = has_begun or any(map(any, printed))
+        has_agent = has_agent or batch[0].kind == "agent"
         lines = sum(len(shown) + len(errors) for shown, errors in printed)
         mine, logged = logged[:lines], logged[lines:]
         everything = sorted(line for shown, errors in printed for line in shown + errors)

@@ -60,7 +60,8 @@ def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None
         file.write(text.replace("- true", f"- touch {proof()}").replace('"true"', f'"touch {proof()}"'))
     done = submit(folder)
     assert done.returncode == 2
-    assert "changed since you trusted it; it has acceptance.commands" in done.stderr
+    assert "changed since you trusted it or wrote it with 'new'; it has acceptance.commands" in done.stderr
+    assert f"{repo.path} is a project: it has .git" in done.stderr
     assert f"holdfast trust {folder}" in done.stderr
     # Naming another project does not help.
     other = Repo(os.path.join(workspace(), "other"))

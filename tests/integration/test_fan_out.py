@@ -383,10 +383,13 @@ def test_a_fan_out_of_the_python_api_is_removed_with_its_tasks() -> None:
     assert sorted(each.id for each in holdfast_api.tasks(labels={"fan-out": "f1"})) == ["f1", "f1.a", "f1.b"]
     with pytest.raises(holdfast_api.HoldfastError, match="cannot be used"):
         holdfast_api.fan_out({"items": []}, agent="scripted")
-    # The work of an item that was merged is on the branch, which stays with its fan-out.
+    # The work of an item that was merged is on the branch, which stays with its fan-out. An archived item is
+    # removed like the others.
+    assert holdfast("archive", "f1.a").returncode == 0
     done = holdfast("rm", "--items", "f1")
     assert done.returncode == 3, done.stderr
     assert sorted(each.id for each in holdfast_api.tasks()) == ["f1"]
+    assert holdfast("ls", "--archived", "-q").stdout == ""
     done = holdfast("rm", "--items", "--force", "f1")
     assert done.returncode == 0, done.stderr
     assert holdfast_api.tasks() == []

@@ -97,6 +97,15 @@ def test_output_is_there_from_the_first_byte_and_outlives_every_process(home: st
 
 
 @pytest.mark.req("OUT-1")
+def test_the_log_says_why_each_attempt_ended_though_none_printed_anything(home: str) -> None:
+    task = Task.shell("[ $HOLDFAST_RESUME_COUNT = 2 ] || kill -9 $$", "--base-interval", "0.1s")
+    task.wait_for("completed")
+    ended = "--- attempt {} ended: crashed: killed by signal 9 ---"
+    marks = [ended.format(1), "--- attempt 2 (again) ---", ended.format(2), "--- attempt 3 (again) ---"]
+    assert task.log().splitlines() == marks
+
+
+@pytest.mark.req("OUT-1")
 def test_later_attempts_append_to_the_log(home: str) -> None:
     task = Task.shell(
         "echo run $HOLDFAST_RESUME_COUNT; [ $HOLDFAST_RESUME_COUNT = 2 ] || kill -9 $$",

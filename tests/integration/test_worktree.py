@@ -145,7 +145,9 @@ def test_what_is_not_committed_is_named() -> None:
     assert "holdfast apply it" not in done.stderr  # it changed nothing
     note = "not committed, so not in the worktree: a.txt, b.txt"
     assert f"note: {note}\n" in done.stderr
-    assert note in holdfast("show", "it").stdout
+    assert note not in holdfast("show", "it").stdout  # it needed none of them
+    assert holdfast("submit", "--id", "other", "--worktree", "--", "true", cwd=repo.path).returncode == 0
+    assert note in holdfast("show", "other").stdout
 
 
 @pytest.mark.parametrize("has_git", [False, True], ids=("no_repository", "no_commit"))

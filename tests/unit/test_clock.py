@@ -83,7 +83,12 @@ def test_anything_else_is_no_duration(text: str) -> None:
     [
         (0, "0.0s"),
         (4.21, "4.2s"),
+        # The same time reads the same in every view, rounded to milliseconds or not.
+        (1.65, "1.7s"),
+        (1.6500001, "1.7s"),
+        (1.6499999, "1.7s"),
         (59.94, "59.9s"),
+        (59.9499, "1m00s"),
         (59.97, "1m00s"),
         (60, "1m00s"),
         (109.97, "1m50s"),

@@ -100,7 +100,7 @@ class Analysis:
         kind, at = str(line.get("type")), str(line.get("at"))
         self.events[kind] = self.events.get(kind, 0) + 1
         self.first_at = self.first_at or at
-        self.last_at = at
+        self.last_at = at if kind not in _NO_WORK or not self.last_at else self.last_at
         self.numbers.apply(line)
         handler = _HANDLERS.get(kind)
         if handler is not None or kind in _OF_STAGES:
@@ -272,10 +272,6 @@ def _gate(into: Analysis, line: dict[str, Any], at: str) -> None:
         into.note(at, line["attempt"], f"gate_{line.get('failed') or 'failed'}", reasons)
 
 
-def _refused(into: Analysis, line: dict[str, Any], at: str) -> None:
-    into.note(at, None, "request_refused", f"{line['verb']} by {line['by']}: {line['reason']}")
-
-
 def _retry(into: Analysis, line: dict[str, Any], at: str) -> None:
     into.retries += bool(line.get("burned", True))
 
@@ -302,11 +298,13 @@ _HANDLERS: dict[str, Any] = {
     "agent.error": _agent_error,
     "agent.rate_limit": _rate_limit,
     "gate.judged": _gate,
-    "request.refused": _refused,
     "retry.planned": _retry,
     "stage.done": _stage_done,
     "agent.result": _result,
 }
+#: A runner may start only to refuse a request, days after the end. That is no part of the span. Nor is the
+#: mistake of a person an error of the task; the timeline and `audit` have it.
+_NO_WORK = frozenset({"runner.started", "request.refused", "runner.left"})
 #: Events that count for the figures of stages.
 _OF_STAGES = frozenset({"task.created", "attempt.opened", "attempt.ended", "agent.usage", "stage.done"})
 

@@ -26,6 +26,8 @@ _ENDED_AS = {
     "abandoned": "was abandoned",
     "killed": "was stopped",
     "timeout": "timed out",
+    # Removed, or never created: an import may have refused it.
+    "gone": "is not in this home",
 }
 _CLAIM = (
     "UPDATE items SET state = 'claimed', claimed_by = ?, claimed_at = ?, attempts = attempts + 1, front = 0"

@@ -22,10 +22,30 @@ def is_foreign(path: str, *projects: str) -> bool:
     """Whether others may have written a file: it is in one of the projects, in the tree around one or around
     the current directory, in a repository or project of any kind, or where agents have worked; or a link in
     such a place leads to it."""
+    return any(_around(path, projects))
+
+
+def reason(path: str, *projects: str) -> str:
+    """Which project a file is in, and why that counts as one; empty if the file is not foreign."""
+    roots = list(_around(path, projects))
+    if not roots:
+        return ""
+    # The mark of a repository explains most.
+    root = next(filter(program_search.is_marked, roots), roots[0])
+    if mark := program_search.mark_of(root):
+        return f"{root} is a project: it has {mark}"
+    if root in program_search.projects_of_tasks():
+        return f"{root} counts as a project: a task was started in it"
+    return f"{root} counts as a project: it is around the directory of this command or task"
+
+
+def _around(path: str, projects: tuple[str, ...]) -> Iterator[str]:
+    """The roots that make a file foreign, the innermost first."""
     roots = program_search.projects_of_tasks()
     roots.update(os.path.realpath(project) for project in projects)
     roots.update(filter(None, map(_unmarked_tree, _starts(projects))))
-    return any(_is_below(place, roots) for place in program_search.places(path))
+    for place in program_search.places(path):
+        yield from (above for above in _upwards(place) if program_search.is_marked(above) or above in roots)
 
 
 def refuse_way_out(name: str, *projects: str) -> None:
@@ -105,10 +125,6 @@ def _roots_around(place: str, projects: tuple[str, ...]) -> list[str]:
         for start in _starts(projects)
         if (tree := _unmarked_tree(start)) is not None and _is_in(folder, tree)
     ]
-
-
-def _is_below(place: str, roots: set[str]) -> bool:
-    return any(program_search.is_marked(above) or above in roots for above in _upwards(place))
 
 
 def _upwards(directory: str) -> Iterator[str]:

@@ -50,18 +50,43 @@ def _split(data: bytes) -> list[bytes]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
-#: Lines of a readable log that say where output begins, not what it says (`model/readable.py`).
-_HEADINGS = ("[session ", "--- attempt ", "--- retry")
+#: The separators of a readable log (`model/readable.py`): the one directly before the output of an attempt or
+#: step, and those that may come before it. Between a question and the next line stands who answered.
+_BEGINS = ("--- attempt ", "--- holdfast step (")
+_QUESTION = "--- interrupted: "
+_TELLS = ("--- attempt ", "--- retry", "--- the gate", _QUESTION)
 
 
 def last_line(path: str, folder: int | None = None) -> str:
-    """The last line of a readable log that is not blank. The path may be relative to an open folder."""
-    try:
-        data = files.read_end(path, _LINE_BYTES, folder)
-    except OSError:
-        return ""
-    if not data:
-        return ""
-    lines = data.decode("utf-8", "replace").splitlines()
-    texts = (line.strip() for line in reversed(lines) if not line.startswith(_HEADINGS))
-    return next(filter(None, texts), "")
+    """The last line of a readable log that is not blank and not holdfast's own. The path may be relative to
+    an open folder."""
+    for count in (_LINE_BYTES, _BLOCK_BYTES):
+        try:
+            data = files.read_end(path, count, folder)
+        except OSError:
+            return ""
+        line = _last_said(data.decode("utf-8", "replace").splitlines(), is_cut=len(data) == count)
+        if line or len(data) < count:
+            return line
+    return ""
+
+
+def _last_said(lines: list[str], *, is_cut: bool) -> str:
+    """The last line that an agent printed. A line of the agent that only looks like a separator counts: ours
+    come in a block, which ends with the heading of an attempt or step. `is_cut`: the first line has lost its
+    beginning."""
+    in_block = False
+    for number in range(len(lines) - 1, -1, -1):
+        line = lines[number]
+        if line.startswith("--- ") and line.endswith(" ---"):
+            if line.startswith(_BEGINS) and line.endswith(") ---"):
+                in_block = True
+                continue
+            if in_block and (line.startswith(_TELLS) or (number and lines[number - 1].startswith(_QUESTION))):
+                continue
+        if in_block and is_cut and number == 0:
+            return ""  # perhaps the rest of a separator
+        in_block = False
+        if not line.startswith("[session ") and (text := line.strip()):
+            return text
+    return ""

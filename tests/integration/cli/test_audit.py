@@ -85,7 +85,7 @@ def test_what_people_do_with_the_queue_and_the_home_is_accounted_for(monkeypatch
         ("queue.resumed", None, "everything"),
         ("queue.claimed", "a", "for bob"),
         ("queue.released", "a", None),
-        ("queue.retried", "b", "it was held: gone is gone"),
+        ("queue.retried", "b", "it was held: gone is not in this home"),
         ("queue.removed", "c", None),
         ("queue.cleared", None, "2 tasks"),
         ("task.removed", "c", None),

@@ -239,7 +239,7 @@ def test_a_circle_that_is_made_one_by_one_is_held_until_a_person_opens_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert queue("add", '{"id": "a", "command": "true", "after": "b"}').returncode == 0
-    assert told("queue-item", "show", "a")["reason"] == "b is gone"
+    assert told("queue-item", "show", "a")["reason"] == "b is not in this home"
     assert queue("add", '{"id": "b", "command": "true", "after": "a"}').returncode == 0
     assert states() == {"a": "queued", "b": "held"}
     assert "b waits for itself: it is after a, which is after b" in queue("ls").stdout

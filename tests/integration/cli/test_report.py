@@ -153,9 +153,12 @@ def test_it_leads_with_what_needs_you_and_hides_nothing() -> None:
     assert "asked  stopped: which branch?" in first
     assert "holdfast resume asked (go on)" in first
     assert all(f"bad-{number:02}  failed" in first for number in range(12))
+    leave = "- (retry, apply, archive or rm takes an ended task off this list; so do 24 hours)"
+    assert first.rstrip().splitlines()[-1] == leave
     assert "good" not in first
     assert "more (--detailed)" not in text
     assert "All is well." in text[results:]
+    assert "\n## Statistics (archive included)\n" in text
     assert "$0.50" in text[results:]
     found = facts()
     assert {row["kind"] for row in found["needs"]} == {"stopped", "failed"}
@@ -240,6 +243,7 @@ def test_a_queue_that_waits_for_a_person_leads_the_report(home: str) -> None:
     needs = text.split("## Needs you (1)")[1].split("##")[0]
     assert "the queue  stopped: 5 failures in a row" in needs
     assert "holdfast queue resume" in needs
+    assert "off this list" not in needs  # no task that has ended
 
 
 def test_a_spent_budget_that_holds_the_queue_needs_you_and_removed_tasks_are_said_to_be_missing(

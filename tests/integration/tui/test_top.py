@@ -322,6 +322,8 @@ def test_a_task_is_stopped_after_a_question() -> None:
         await screen.until("working (1)")
         await screen.press("s")
         await screen.until("Stop it?")
+        await screen.press("enter")  # not named there: it neither stops the task nor closes the question
+        assert "Stop it?" in screen.text
         await screen.press("n")
         assert task.status() == "running"
         await screen.press("s")
@@ -349,6 +351,18 @@ def test_a_question_is_answered() -> None:
         kin.go()
         await asyncio.to_thread(task.wait_for, "completed")
         assert "the test one" in task.log()
+
+    drive(steps)
+
+
+def test_a_limit_is_no_question_that_is_answered() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it", "--timeout", "0.2s", "--stop-pause", "1s")
+    task.wait_for("interrupted")
+
+    async def steps(screen: Screen) -> None:
+        await screen.until("needs you (1)")
+        await screen.press("a")
+        await screen.until("Resume it?")
 
     drive(steps)
 

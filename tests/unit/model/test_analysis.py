@@ -79,6 +79,19 @@ def test_tools_errors_and_attempts_are_found() -> None:
     assert data["events"]["task.painted"] == 1
 
 
+def test_a_request_that_is_refused_after_the_end_is_no_error_and_adds_nothing_to_the_span() -> None:
+    refusal = {"request": "r", "verb": "resume", "by": "ada@host", "reason": "it is completed"}
+    lines = [
+        {"type": "task.created", "at": at(0), "task_id": "it", "status": "spawning", "spec": {}},
+        {"type": "task.moved", "at": at(2), "old": "completing", "new": "completed", "reason": "success"},
+        {"type": "runner.started", "at": at(40), "pid": 2},
+        {"type": "request.refused", "at": at(40), **refusal},
+        {"type": "runner.left", "at": at(41), "pid": 2, "reason": "completed"},
+    ]
+    found = analyse(lines).to_json()
+    assert (found["errors"], found["span_s"], found["last_at"]) == (0, 2.0, at(2))
+
+
 def test_a_line_with_wrong_types_is_only_counted() -> None:
     created = {"type": "task.created", "at": "x", "spec": {"stages": [{"name": "a"}]}}
     for wrong in ([], [None], "x", 5, None):

@@ -157,7 +157,7 @@ def test_dependencies_are_what_their_packets_say(
 
 def test_a_dependency_that_was_removed_holds_in_plain_sight(home: str) -> None:
     packet(home, "b", after=("a",))
-    assert rows(home)["b"].reason == "a is gone"
+    assert rows(home)["b"].reason == "a is not in this home"
 
 
 def test_an_archived_dependency_is_still_known(home: str) -> None:

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from holdfast.errors import NotPossible
-from holdfast.store import foreign
+from holdfast.store import foreign, projects
+from holdfast.store.layout import Home
 
 
 @pytest.fixture
@@ -50,6 +51,19 @@ def test_what_is_in_the_tree_around_the_current_directory_is_not_the_users(
     assert foreign.is_foreign("../task", other)
     monkeypatch.chdir(user)
     assert foreign.is_foreign(packet, other)
+
+
+def test_it_says_which_project_a_packet_is_in_and_why_that_counts_as_one(home: str, user: str) -> None:
+    clone, worked, given = (make(user, "work", name) for name in ("clone", "worked", "given"))
+    make(clone, ".git")
+    projects.note(Home(home), worked)
+    for root, why in (
+        (clone, "is a project: it has .git"),
+        (worked, "counts as a project: a task was started in it"),
+        (given, "counts as a project: it is around the directory of this command or task"),
+    ):
+        assert foreign.reason(make(root, "packet"), given) == f"{root} {why}"
+    assert foreign.reason(make(user, "packet")) == ""
 
 
 def test_a_packet_beside_a_repository_is_the_users(user: str, monkeypatch: pytest.MonkeyPatch) -> None:

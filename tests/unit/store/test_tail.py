@@ -61,8 +61,25 @@ def test_the_last_bytes(place: Place) -> None:
     assert tail.end_bytes(os.path.join(place.root, "nothing"), 2) == b""
 
 
-def test_a_heading_of_a_new_attempt_is_not_what_was_said_last(place: Place) -> None:
+ASKED = "--- interrupted: over budget ---\n--- resumed by ada@host, no message ---\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("[session 0a1b]\n212 passed\n--- attempt 2 (resume) ---\n[session 0a1b]\n", "212 passed"),
+        (f"212 passed\n{ASKED}--- attempt 2 (resume) ---\n", "212 passed"),
+        (f"212 passed\n{ASKED}--- attempt 2 (again) ---\n--- attempt 2 ended: hung ---\n"
+         "--- retry: now ---\n--- attempt 3 (again) ---\n", "212 passed"),
+        (f"--- the gate refused the work: {'x' * 3000} ---\n--- attempt 2 (resume) ---\n", ""),
+        (f"{ASKED}--- attempt 2 (resume) ---\n", ""),
+        # Printed by the agent: no heading of an attempt follows, or holdfast writes no such line.
+        (f"212 passed\n{ASKED}", "--- resumed by ada@host, no message ---"),
+        ("--- done ---\n--- attempt 1 ended: hung ---\n--- attempt 2 (again) ---\n", "--- done ---"),
+    ],
+)  # fmt: skip
+def test_a_separator_is_not_what_was_said_last(place: Place, log: str, said: str) -> None:
     path = os.path.join(place.root, "log")
     with open(path, "w", encoding="utf-8") as file:
-        file.write("[session 0a1b]\n212 of 340 passed\n--- attempt 2 (resume) ---\n[session 0a1b]\n")
-    assert tail.last_line(path) == "212 of 340 passed"
+        file.write(log)
+    assert tail.last_line(path) == said

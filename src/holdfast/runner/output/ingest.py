@@ -75,8 +75,7 @@ class Ingest:
         self._position = position
         stdout, stderr = position.begin(execution.number)
         #: Lines in output.log that separate two attempts, written with the first batch: an attempt whose
-        #: position is above 0 has them already. An attempt that prints nothing needs them only for what a
-        #: person said.
+        #: position is above 0 has them already. An attempt that prints nothing gets them at its end.
         self._separators: list[str] = []
         #: The first output of a plain run needs none: it has no stages.
         self._has_stages = len(ledger.task.spec.stages) > 1
@@ -171,7 +170,7 @@ class Ingest:
             self._stdout.left_out = 0
         self._write(batch)
         if final and not has_more:
-            self._show_message()
+            self._show_separators()
         return has_more
 
     def _date_events(self, batch: LogBatch) -> None:
@@ -268,6 +267,18 @@ class Ingest:
         failpoint("ingest.journalled")
         added_bytes = self._show(batch.shown)
         failpoint("ingest.shown")
+        self._note_shown(added_bytes)
+
+    def _show_separators(self) -> None:
+        """The separators of an attempt that has printed nothing: they say how the one before it ended, and
+        what a person said. A successor of a runner that was killed here finds them at the end of the log."""
+        is_attempt = isinstance(self.execution, Attempt)
+        if self._separators and is_attempt and not self._position.ends_with(self._separators):
+            added_bytes = self._show([])
+            failpoint("ingest.words_shown")
+            self._note_shown(added_bytes)
+
+    def _note_shown(self, added_bytes: int) -> None:
         if added_bytes:
             self._position.note_time(
                 self._printed_at(), self.execution.number, self.ledger.journal_bytes, added_bytes=added_bytes
@@ -275,22 +286,10 @@ class Ingest:
             failpoint("ingest.indexed")
         self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
-    @property
-    def _has_message(self) -> bool:
-        """Whether a person sent a message before this attempt. The log shows it: few people read events."""
-        execution = self.execution
-        return isinstance(execution, Attempt) and bool(execution.retried or execution.answered)
-
-    def _show_message(self) -> None:
-        """The separators of an attempt that has printed nothing. A successor of a runner that was killed here
-        finds them at the end of the log."""
-        if self._separators and self._has_message and not self._position.ends_with(self._separators):
-            self._show([])
-            failpoint("ingest.words_shown")
-            self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
-
     def _show(self, lines: list[str]) -> int:
-        if self._position.shown_bytes or self._has_stages or self._has_message:
+        # The first attempt of a plain run has none, though a holdfast step may have come before it.
+        is_later = isinstance(self.execution, Attempt) and self.execution.ordinal > 1
+        if self._position.shown_bytes or self._has_stages or is_later:
             lines = [*self._separators, *lines]
         self._separators = []
         return self._position.show(lines)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TIMES, MAX_TIMES = 2, 10
 _GOAL_CHARS, _SHOWN = 500, 5
+_DESCRIBED = "docs/guides/fan-out.md describes a plan"
 
 
 def read_plan(path: str) -> Plan:
@@ -37,7 +38,9 @@ def read_plan(path: str) -> Plan:
         problems: list[Any] = []
         node = yaml_file.parse(data, path, problems)
         if problems or node is None:
-            raise UsageError(f"{path}, line {problems[0].line}: {problems[0].message}", hint=problems[0].hint)
+            raise UsageError(
+                f"{path}, line {problems[0].line}: {problems[0].message}", hint=problems[0].hint or _DESCRIBED
+            )
         plan = work_plan.of(yaml_file.plain(node))
     return _usable(plan, f"the plan {path}")
 
@@ -51,7 +54,7 @@ def _usable(plan: Plan, name: str) -> Plan:
     if plan.problems:
         raise UsageError(
             f"{name} cannot be used: {'; '.join(plan.problems[:_SHOWN])}",
-            hint="docs/guides/fan-out.md describes a plan",
+            hint=_DESCRIBED,
         )
     return plan
 

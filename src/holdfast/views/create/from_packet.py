@@ -137,10 +137,13 @@ def _check_trust(written: WrittenPacket, *, by_flag: bool, is_typed: bool) -> di
     if is_typed and not is_of_plan:
         return {}  # its folder is temporary, and may be inside a project by chance
     names = ", ".join(dict.fromkeys(need.name for need in part.needs))
-    why = "changed since you trusted it; it has" if judge.was_trusted else "was not trusted yet:"
+    # `new` trusts what the user typed.
+    changed = "changed since you trusted it or wrote it with 'new'; it has"
+    why = changed if judge.was_trusted else "was not trusted yet:"
     where = "has commands of a plan inside a project" if is_of_plan else "is inside a project"
     raise UsageError(
         f"the packet {written.folder} {where} and {why} {names}",
+        details=tuple(filter(None, [foreign.reason(written.folder, written.project_dir)])),
         hint=f"'holdfast trust {quote(written.folder)}' shows and allows it; for scripts: --trust-project",
     )
 

@@ -324,8 +324,10 @@ class TopApp(App[None]):
                 actions.approve,
                 hint="a message, optional",
             )
-        else:
+        elif interrupt.get("asked_by") in ("agent", "person"):
             self._ask(f"{question}\nAnswer {{}}:", actions.answer, hint="the agent gets this text")
+        else:  # a login or a limit, for example: there is nothing to answer
+            self._ask(f"{question}\nResume {{}}?", actions.answer, hint="a message for the agent, optional")
 
     def action_reject(self) -> None:
         """Reject the stage that waits for approval."""

@@ -24,7 +24,7 @@ class Confirm(ModalScreen[bool]):
     """Yes or no."""
 
     BINDINGS = [
-        Binding("y,enter", "answer(True)", "Yes"),
+        Binding("y", "answer(True)", "Yes"),
         Binding("n,escape,q", "answer(False)", "No"),
     ]
     DEFAULT_CSS = _CSS.format(name="Confirm")

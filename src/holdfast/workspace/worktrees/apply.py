@@ -141,7 +141,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
             git.run(["merge", "--abort"], of=main)
         raise NotPossible(
             f"{source} cannot be merged into {branch}: {error}",
-            hint="commit or stash the changes in the way, then apply again; nothing was changed",
+            hint="commit or stash the changes in the way, then apply again; the project was not changed",
         ) from error
     failpoint("apply.merged")
     new = git.head(main)
@@ -216,7 +216,7 @@ def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None
     if unseen:
         raise NotPossible(
             f"commits of {packet.task_id} have other content than its files: {few(unseen)}",
-            hint=f"nothing was changed; 'git diff {head[:12]}' in {tree.path} shows it; "
+            hint=f"the project was not changed; 'git diff {head[:12]}' in {tree.path} shows it; "
             "--patch applies the files",
         )
     return seen
@@ -278,7 +278,8 @@ def _try_merge(tree: Worktree, head: str, source: str) -> str:
             merged.conflicts,
             tree.main,
             # The name of a branch is an agent's choice, and people copy hints into their shell.
-            hint=f"'git merge {shlex.quote(source)}' in {tree.main} merges it by hand; nothing was changed",
+            hint=f"'git merge {shlex.quote(source)}' in {tree.main} merges it by hand; the project was not "
+            "changed",
         )
     return merged.tree
 
@@ -308,7 +309,7 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
     if large := _too_large(trees, base, theirs):
         raise NotPossible(
             f"{few(large)} is larger than {snapshot.BIG_BYTES >> 20} MiB, which a patch cannot contain",
-            hint=f"'holdfast apply {packet.task_id}' without --patch merges it; nothing was changed",
+            hint=f"'holdfast apply {packet.task_id}' without --patch merges it; the project was not changed",
         )
     main = locate(tree.main)
     ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
@@ -323,7 +324,7 @@ def _patch(packet: Packet, tree: Worktree, *, is_recorded: bool) -> Applied:
             merged.conflicts,
             tree.main,
             hint=f"'holdfast apply {packet.task_id}' without --patch says how to merge it by hand; "
-            "nothing was changed",
+            "the project was not changed",
         )
     if not merged.tree:
         raise GitFailed(f"git merge-tree of {packet.task_id}: {merged.error}")

@@ -104,12 +104,12 @@ def make_ready_to_merge(repository: git.Repository, branch: str) -> None:
     if _refers_to_another(git_dir, branch):
         raise NotPossible(
             f"the branch that is checked out in {repository.top} only refers to {branch}",
-            hint=f"'git switch {shlex.quote(branch)}' first; nothing was changed",
+            hint=f"'git switch {shlex.quote(branch)}' first; the project was not changed",
         )
     if os.path.lexists(os.path.join(git_dir, "MERGE_HEAD")):
         raise NotPossible(
             f"{repository.top} has an unfinished merge",
-            hint="'git commit' or 'git merge --abort' first; nothing was changed",
+            hint="'git commit' or 'git merge --abort' first; the project was not changed",
         )
     end_merge(repository)
     # It may refer to a branch, which git would move.

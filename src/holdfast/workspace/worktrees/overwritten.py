@@ -32,7 +32,7 @@ def refuse_overwriting(run: Run, top: str, old: str, new: str) -> None:
     if lost:
         raise NotPossible(
             f"{few(lost)} of {top} would be overwritten, and no commit has it",
-            hint="rename what is there, or remove it, then apply again; nothing was changed",
+            hint="rename what is there, or remove it, then apply again; the project was not changed",
         )
 
 

@@ -20,7 +20,8 @@ COMMAND = Command(
     name="config",
     summary="Show the settings and where each was set.",
     description="'path' shows the settings files. Precedence: flag > environment (MONITOR_*) > project "
-    "(.holdfast/config.toml) > user (config.toml) > default. Settings: " + ", ".join(KEYS) + ".",
+    "(.holdfast/config.toml) > user (config.toml) > default. A running keeper reads an edited "
+    "file by itself. Settings: " + ", ".join(KEYS) + ".",
     examples=("holdfast config show", "holdfast config show --json", "holdfast config path"),
     arguments=(Argument(dest="action", metavar="show|path", choices=("show", "path")),),
     options=(

@@ -107,7 +107,10 @@ def run(values: dict[str, Any]) -> int:
             out.talk(f"removed {packet.task_id}" + (f"; {worktree_note}" if worktree_note else ""))
             if left := [name for name in left if name not in names]:
                 out.talk(f"the tasks of its items stay: {', '.join(left)}")
-                out.step(f"holdfast rm --label fan-out={packet.task_id}", "remove them, too")
+                # A label chooses no archived task.
+                is_archived = not set(left).isdisjoint(load.archived_ids(home))
+                chosen = " ".join(left) if is_archived else f"--label fan-out={packet.task_id}"
+                out.step(f"holdfast rm {chosen}", "remove them, too")
             if daemons:
                 out.talk(f"processes it left are still running: {running}")
                 out.step(f"kill {' '.join(map(str, daemons))}", "kill them")
@@ -137,7 +140,7 @@ def _items_of(home: Home, names: list[str]) -> dict[str, list[str]]:
                 continue
         except HoldfastError:
             continue  # said when it is its turn
-        found[name] = [other for other in load.task_ids(home) if _is_item(home.packet(other), name)]
+        found[name] = _item_tasks(home, name)
     return found
 
 
@@ -148,7 +151,13 @@ def _items_left(home: Home, packet: Packet) -> list[str]:
             return []
     except HoldfastError:
         return []
-    return [other for other in load.task_ids(home) if _is_item(home.packet(other), packet.task_id)]
+    return _item_tasks(home, packet.task_id)
+
+
+def _item_tasks(home: Home, parent: str) -> list[str]:
+    """The tasks of the items of a fan-out, archived ones included."""
+    names = sorted({*load.task_ids(home), *load.archived_ids(home)})
+    return [name for name in names if _is_item(load.wherever(home.packet(name)), parent)]
 
 
 def _is_item(packet: Packet, parent: str) -> bool:

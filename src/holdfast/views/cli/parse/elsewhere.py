@@ -145,6 +145,7 @@ ACTION_SENTENCES = {
     "config unset": _EDIT,
     "config add": _EDIT,
     "config edit": _EDIT,
+    "config trust": "'holdfast trust' allows the settings of a project",
 }
 #: Action of a verb → action.
 ACTIONS = {

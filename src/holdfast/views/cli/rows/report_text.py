@@ -86,7 +86,7 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
     if not detailed and len(waiting) > _ROWS:
         waiting = [*waiting[:_ROWS], f"… and {len(waiting) - _ROWS} more (--detailed)"]
     found = [
-        Section(title=f"Needs you ({len(needs)})", lines=[_need_line(row) for row in needs]),
+        Section(title=f"Needs you ({len(needs)})", lines=[*map(_need_line, needs), *_how_to_leave(facts)]),
         Section(
             title=f"Results ({len(ended)})",
             lines=[_ended_line(row, is_told=row["task_id"] in told) for row in ended],
@@ -98,7 +98,7 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
         Section(title=f"Resolved ({len(interrupts)})", lines=[_interrupt_line(row) for row in interrupts]),
         *_takeovers(facts["takeovers"]),
         Section(title="State", lines=state),
-        Section(title="Statistics", lines=_statistics(facts["statistics"], removed_usd)),
+        Section(title="Statistics (archive included)", lines=_statistics(facts["statistics"], removed_usd)),
     ]
     if detailed:
         found.append(
@@ -144,6 +144,14 @@ def _code(command: str) -> str:
 
 def _escaped(text: str) -> str:
     return "".join(f"\\{char}" if char in _SPECIAL else char for char in text)
+
+
+def _how_to_leave(facts: dict[str, Any]) -> list[str]:
+    """A failure whose log was read stays there: reading changes nothing."""
+    ended = {row["task_id"] for row in facts["ended"]}
+    if not any(need["task_id"] in ended for need in facts["needs"]):
+        return []
+    return ["(retry, apply, archive or rm takes an ended task off this list; so do 24 hours)"]
 
 
 def _need_line(row: dict[str, Any]) -> str:

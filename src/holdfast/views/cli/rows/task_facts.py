@@ -56,7 +56,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *_pull_request(manifest),
         *_applied(manifest),
         *named_rows("takeover", describe.takeover(manifest, is_held=task.is_taken_over)),
-        *named_rows("note", manifest.get("notes") or []),
+        *_notes(manifest),
         *named_rows("amended", [amendment.as_text(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),
         *_times(task, now),
@@ -171,6 +171,12 @@ def _sandbox(manifest: dict[str, Any]) -> str:
     if hosts := sandbox.get("hosts"):
         return f", sandbox with network to {str(hosts).replace(',', ', ')}"
     return ", sandbox with network" if sandbox.get("network") else ", sandbox without network"
+
+
+def _notes(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """What to know of how it works; if it failed, perhaps why."""
+    is_over = manifest["status"] == Status.COMPLETED
+    return named_rows("note", [] if is_over else manifest.get("notes") or [])
 
 
 def _applied(manifest: dict[str, Any]) -> list[tuple[str, str]]:

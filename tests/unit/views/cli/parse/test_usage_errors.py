@@ -68,6 +68,11 @@ def test_a_mistake_is_an_error_and_a_hint(
         (["notify"], "notify: 'test' is missing", "for example: holdfast notify test"),
         (["config"], "config: one of show, path is missing", "for example: holdfast config show"),
         (["config", "hide"], "config: no action 'hide'", "choose from: show, path"),
+        (
+            ["config", "trust"],
+            "config: no action 'trust'",
+            "'holdfast trust' allows the settings of a project",
+        ),
         (["config", "shwo"], "config: no action 'shwo'", "did you mean 'show'?"),
         (
             ["prune", "--older-than", "3", "days"],
