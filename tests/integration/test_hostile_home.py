@@ -233,14 +233,19 @@ def family(*flags: str) -> tuple[Task, list[int]]:
     return task, [task.agent_pid(), child, kin.recorder_pid(task), task.runner_pid()]
 
 
-def test_a_home_that_is_removed_takes_its_processes_with_it(home: str) -> None:
-    _, members = family()
+def remove(path: str) -> None:
+    """Again, if a runner has just written a file."""
 
     def is_removed() -> bool:
-        shutil.rmtree(home, ignore_errors=True)  # a runner may just write a file
-        return not os.path.exists(home)
+        shutil.rmtree(path, ignore_errors=True)
+        return not os.path.exists(path)
 
-    eventually(is_removed, 20, "the home is removed")
+    eventually(is_removed, 20, f"{path} is removed")
+
+
+def test_a_home_that_is_removed_takes_its_processes_with_it(home: str) -> None:
+    _, members = family()
+    remove(home)
     eventually(
         lambda: not any(map(processes.is_alive, members)), 20, "agent, child, recorder and runner are gone"
     )
@@ -251,7 +256,7 @@ def test_a_packet_that_is_removed_takes_its_processes_with_it_and_no_other_task(
     other = Task.shell(kin.WAIT)
     other.agent_pid()
     task, members = family()
-    shutil.rmtree(task.packet)
+    remove(task.packet)
     eventually(
         lambda: not any(map(processes.is_alive, members)), 20, "agent, child, recorder and runner are gone"
     )
@@ -265,7 +270,7 @@ def test_a_recorder_alone_ends_its_agent_when_the_home_is_removed(home: str) -> 
     holdfast("down")
     os.kill(runner, signal.SIGKILL)
     eventually(lambda: not processes.is_alive(runner))
-    shutil.rmtree(home)
+    remove(home)
     eventually(
         lambda: not any(map(processes.is_alive, (agent, child, recorder))),
         50,

@@ -95,6 +95,8 @@ class TaskScreen(Screen[None]):
 
     def changed(self) -> None:
         """The packet changed: read what is visible again."""
+        if self._is_closing:
+            return
         try:
             self.detail = detail(self._home, self.task_id)
         except HoldfastError as error:
@@ -105,10 +107,17 @@ class TaskScreen(Screen[None]):
 
     def tick(self) -> None:
         """Time went by: the log may have grown."""
+        if self._is_closing:
+            return
         if self._page == "log":
             self.query_one(LogView).grow()
         if self.detail is not None and not self.detail.has_ended:
             self._show_head()
+
+    @property
+    def _is_closing(self) -> bool:
+        """Textual removes what is on a screen before it stops the timers of the app."""
+        return not self.query(LogView)
 
     def _show_head(self) -> None:
         assert self.detail is not None
