@@ -41,6 +41,14 @@ def view(status: str, *, failure_class: str = "", **facts: object) -> TaskFacts:
         (view("waiting", wake_at="2026-01-31T12:00:00.000Z"), "wait", "holdfast wait t1", ""),
         (view("interrupted"), "resume", "holdfast resume t1", ""),
         (view("interrupted", question="which?"), "answer", "holdfast resume t1 -m 'ANSWER'", ""),
+        (
+            view("interrupted", question="quality gate failed: …", cause="checks").evolve(
+                remedy="fix_contract"
+            ),
+            "fix_checks",
+            "holdfast resume t1 -m 'WHAT TO FIX'",
+            "",
+        ),
         (view("interrupted", approval="codex_impl"), "approve", "holdfast approve t1", ""),
         (view("interrupted", failure_class="auth"), "login", "claude auth login", "holdfast resume t1"),
         (
@@ -131,7 +139,12 @@ def _without_denials() -> list[TaskFacts]:
 
 
 def test_the_set_is_closed_and_nothing_in_it_is_idle() -> None:
-    assert {for_task(each).name for each in everything()} | {"apply", "fix_setup", "fix_work"} == set(ACTIONS)
+    assert {for_task(each).name for each in everything()} | {
+        "apply",
+        "fix_setup",
+        "fix_work",
+        "fix_checks",
+    } == set(ACTIONS)
 
 
 @pytest.mark.req("CTX-6")

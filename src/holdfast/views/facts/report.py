@@ -144,6 +144,7 @@ _URGENCY = (
     "login",
     "budget",
     "time",
+    "checks",
     "failure",
     "stopped",
     UNREADABLE,
