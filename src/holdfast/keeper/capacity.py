@@ -8,7 +8,7 @@ from holdfast import clock, units
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.keeper.loop_state import LoopSpec
-from holdfast.model.outcome import MUST_WAIT
+from holdfast.model.outcome import is_at_limit
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.queue import claim_owner, sync
@@ -18,7 +18,6 @@ from holdfast.store.layout import Home
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 _MB = 1024 * 1024
 
@@ -117,10 +116,7 @@ def _limit_ends_at(home: Home, item: Item) -> float | None:
     """When the quota of the item's agent is back; None if it does not wait for one."""
     try:
         manifest = load.read_manifest(home.packet(item.task_id))
-        # A task that waits after a crash tells nothing about the quota.
-        stages: list[dict[str, Any]] = manifest.get("stages") or []
-        outcomes = [str(stage.get("outcome")) for stage in stages if stage.get("state") == "active"]
-        if not MUST_WAIT.intersection(outcomes) or not manifest.get("wake_at"):
+        if not is_at_limit(manifest) or not manifest.get("wake_at"):
             return None
         wake_at = clock.parse_iso(str(manifest["wake_at"]))
     except (HoldfastError, ValueError):

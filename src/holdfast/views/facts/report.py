@@ -9,7 +9,7 @@ from functools import partial
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics as statistics
-from holdfast.model import next_action, timeline
+from holdfast.model import next_action, outcome, timeline
 from holdfast.model.next_action import Suggestion
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.state import closed_question
@@ -89,7 +89,7 @@ def _needs(
             found.append(_need(row["task_id"], kind, text, _first(action)))
         elif row["status"] == UNREADABLE:
             found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", _DOCTOR))
-        elif row["status"] == Status.WAITING:
+        elif row["status"] == Status.WAITING and _is_at_limit(home, row):
             now_step = Suggestion(command=f"holdfast resume {row['task_id']}", does="try now")
             text, until = row["status_reason"] or "", row["wake_at"]
             found.append(_need(row["task_id"], "limit", text, now_step, until=until))
@@ -105,6 +105,14 @@ def _needs(
             kind = "budget" if row["over_budget"] else "objections"
             found.append(_need(row["task_id"], kind, row["concerns"], _step(row)))
     return sorted(found, key=lambda need: _URGENCY.index(need["kind"]))
+
+
+def _is_at_limit(home: Home, row: dict[str, Any]) -> bool:
+    """Whether a waiting task waits for a limit. One that is retried by itself needs nobody."""
+    try:
+        return outcome.is_at_limit(load.read_manifest(home.packet(row["task_id"])))
+    except HoldfastError:
+        return False
 
 
 def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -238,9 +246,15 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "stage": row["stage"],
         "elapsed_s": round(describe.elapsed_s(row, now), 3),
         "wake_at": row["wake_at"],
-        "waits": describe.waiting_for(row),
+        "waits": describe.waiting_for(row) or _retry(home, row),
         "last_line": tail.last_line(home.packet(row["task_id"]).output_log),
     }
+
+
+def _retry(home: Home, row: dict[str, Any]) -> str:
+    """Why a waiting task is retried; empty if it waits for a limit, which is told among the needs."""
+    is_retried = row["status"] == Status.WAITING and not _is_at_limit(home, row)
+    return row["status_reason"] or "" if is_retried else ""
 
 
 def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
