@@ -494,11 +494,20 @@ def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
         steps = (Suggestion(command="{again}", does="run it again"),)
     if name == "fix_work" and facts.changed_nothing:
         steps, otherwise = (_LOG, *steps[1:]), ()
+    if name == "raise_time" and facts.status != Status.ABANDONED:  # that has a deadline, see `for_task`
+        otherwise = (_more_time(facts), *([_GIVE_UP] if facts.status == Status.INTERRUPTED else [_LOG]))
     if not otherwise and facts.status == Status.INTERRUPTED:
         otherwise = (_GIVE_UP,)
     elif not otherwise and len(steps) == 1 and facts.status in ENDS:
         otherwise = (_LOG,)
     return NextAction(name=name, why=why, steps=_fill(steps, facts), otherwise=_fill(otherwise, facts))
+
+
+def _more_time(facts: TaskFacts) -> Suggestion:
+    """Only an ended task can be changed."""
+    ended = "holdfast stop {task} && " if facts.status == Status.INTERRUPTED else ""
+    longer = f"holdfast retry {{task}} --set timeout={_twice(facts.active_s)}"
+    return Suggestion(command=f"{ended}{longer}", does="go on, with more time")
 
 
 def _is_plain_command(text: str) -> bool:
