@@ -15,6 +15,7 @@ from holdfast.model.soundness import UNREADABLE
 from holdfast.model.state import closed_question
 from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import fan_out, load, metrics
+from holdfast.queue import schedule
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import day_budget, events, home_status, queue_places, task_list
@@ -66,6 +67,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
             *_queue_limits(status["alerts"]),
         ],
         "ended": ended,
+        "schedules": list(map(schedule.summary, schedule.read_all(home))),
         "interrupts": interrupts,
         "takeovers": takeovers,
         "statistics": statistics.of_home(tasks, now, since=since, held=held),
@@ -98,13 +100,20 @@ def _needs(
         if row["task_id"] not in to_look_at:
             continue
         if row["status"] != Status.COMPLETED:
-            found.append(_need(row["task_id"], row["status"], row["reason"] or "", _step(row)))
+            text = f"{row['reason'] or ''}{_of_schedule(home, row['task_id'])}"
+            found.append(_need(row["task_id"], row["status"], text, _step(row)))
         elif row["denied"]:
             found.append(_need(row["task_id"], "denied", row["concerns"], _step(row)))
         else:
             kind = "budget" if row["over_budget"] else "objections"
             found.append(_need(row["task_id"], kind, row["concerns"], _step(row)))
     return sorted(found, key=lambda need: _URGENCY.index(need["kind"]))
+
+
+def _of_schedule(home: Home, task_id: str) -> str:
+    """`; a run of the schedule tick (every 60s)`; empty if it is none."""
+    found = schedule.of_run(home, task_id)
+    return f"; a run of the schedule {found.name} (every {found.every})" if found is not None else ""
 
 
 def _is_at_limit(home: Home, row: dict[str, Any]) -> bool:
