@@ -61,6 +61,17 @@ _LOOP = of_fields(
             "additionalProperties": TEXT,
             "description": "pools of which no task is started, each with the reason",
         },
+        "full_agents": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "agents of which as many tasks run as agent_limits allows, each in words",
+        },
+        "full_pools": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "pools of which as many tasks run as pool_limits allows, each in words",
+        },
+        "full_slots": {"type": "string", "description": "how many slots are used, if all are; or empty"},
         "failing": {
             "type": "object",
             "additionalProperties": TEXT,
@@ -105,6 +116,9 @@ _LOOP = of_fields(
         "short_of",
         "held_agents",
         "held_pools",
+        "full_agents",
+        "full_pools",
+        "full_slots",
         "failing",
         "counted",
     ),

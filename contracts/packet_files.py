@@ -297,7 +297,7 @@ MANIFEST = of_fields(
         "status": STATUS,
         "status_reason": TEXT,
         "status_cause": {
-            "enum": ["", "failure", "down", "distrust", "budget", "timeout", "output", "setup"],
+            "enum": ["", "failure", "down", "distrust", "budget", "timeout", "output", "setup", "checks"],
             "description": "why it was stopped, where a program decides by it",
         },
         "status_updated_at": AT,

@@ -73,7 +73,13 @@ _HOME_STATUS = of_fields(
                     },
                     "paused": {"type": "array", "items": TEXT, "description": "paused pools; * means all"},
                     "loop": {"type": "object", "description": "progress of the loop (loop.json)"},
-                }
+                    "at_limit": {
+                        "type": "array",
+                        "items": TEXT,
+                        "description": "limits of agents and pools that are reached while tasks wait",
+                    },
+                },
+                optional=("at_limit",),
             )
         ),
         "attention": {"type": "array", "items": TEXT, "description": "problems to look at"},

@@ -242,12 +242,13 @@ _REPORT = of_fields(
         "takeovers": list_with("at", "task_id", "stage", "agent", "by", "ended_at", "how", "files"),
         "statistics": _FIGURES,
         "statistics_of_all": _FIGURES,
+        "schedules": {"type": "array", "items": _SCHEDULE},
         "removed_usd": {
             **or_null(POSITIVE),
             "description": "what removed tasks cost today, as far as that is known; not in the statistics",
         },
     },
-    optional=("removed_usd",),
+    optional=("removed_usd", "schedules"),
 )
 _PRUNE = of_fields(
     {

@@ -75,8 +75,10 @@ def _compile(pattern: str) -> Any:
     try:
         re2: Any = import_module("re2")
     except ImportError as error:
+        from holdfast import extras
+
         raise InvalidPattern(
-            "redaction patterns need the package google-re2", hint="pip install google-re2"
+            "redaction patterns need the package google-re2", hint=extras.command("google-re2")
         ) from error
     options = re2.Options()
     options.log_errors = False

@@ -102,3 +102,15 @@ def test_prose_has_at_most_110_columns(page: str) -> None:
         line for line in text.splitlines() if len(line) > 110 and not line.startswith("|") and " " in line
     ]
     assert wide == []
+
+
+def test_nothing_says_to_install_holdfast_by_name() -> None:
+    # The package index has another project of this name.
+    texts = [*_by_hand(), "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    texts += glob.glob("src/holdfast/**/*.py", root_dir=pages.ROOT, recursive=True)
+    texts += glob.glob("src/holdfast/**/*.md", root_dir=pages.ROOT, recursive=True)
+    by_name = re.compile(
+        r"\b(?:pipx?|uv|uvx)\b[^\n]*\b(?:install|inject|add|run)\s[^\n]*(?<![\w./-])holdfast\b(?!/)"
+    )
+    found = {text: match[0] for text in texts if (match := by_name.search(pages.read(text)))}
+    assert not found

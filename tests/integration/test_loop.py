@@ -93,6 +93,25 @@ def test_agents_and_pools_have_limits_of_their_own(home: str) -> None:
     assert loops.most_at_once(tuple(night)) == 1
 
 
+def test_a_task_that_waits_for_a_limit_or_a_slot_says_so(home: str) -> None:
+    loops.settings('slots = 2\npool_limits = ["heavy=1"]\n')
+    blocked = "while [ ! -e go ]; do sleep 0.05; done"
+    tasks = fill(
+        h1=item(blocked, pool="heavy"), h2=item(working(), pool="heavy"), n1=item(blocked), n2=item(working())
+    )
+    up()
+    limit, slots = "heavy: 1 of 1 running (pool_limits)", "2 of 2 slots used"
+    eventually(lambda: limit in holdfast("queue", "ls").stdout, what="the queue says why")
+    for view in (("show", "h2"), ("queue", "show", "h2"), ("ls",), ("status",), ("report",)):
+        assert limit in holdfast(*view).stdout, view
+    for view in (("show", "n2"), ("queue", "show", "n2")):
+        assert slots in holdfast(*view).stdout, view
+    assert limit not in "".join(keepers.log(home))
+    with open(os.path.join(workspace(), "go"), "w", encoding="utf-8"):
+        pass
+    all_of(tasks)
+
+
 def test_a_pool_outside_its_window_waits_and_says_until_when(home: str) -> None:
     now = time.localtime()
     # A window that begins in two hours, and ends an hour later.

@@ -146,7 +146,7 @@ def test_apprise_says_how_to_install_it(home: str) -> None:
     try:
         import apprise  # noqa: F401
     except ImportError:
-        assert "pip install holdfast[notify]" in outbox.status(Home(home))["failing"]["apprise"]["error"]
+        assert "pip install apprise" in outbox.status(Home(home))["failing"]["apprise"]["error"]
 
 
 # ── failing ──

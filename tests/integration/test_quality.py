@@ -52,7 +52,12 @@ def test_work_that_does_not_pass_asks_a_person_and_the_agent_goes_on_in_its_sess
     result = said(task, "gate_result")
     assert (result["passed"], result["failed"], result["action"]) == (False, "post_work", "interrupt")
     assert not os.path.exists(task.path("done", f"{STAGE}.done"))
-    assert "- next_action: **fix_contract**" in summary(task)
+    assert manifest["status_cause"] == "checks"
+    assert "- next_action: **fix_checks**" in summary(task)
+    for view in (("show", task.id), ("report",), ("status",)):
+        assert "checks" in holdfast(*view).stdout, view
+        assert "question" not in holdfast(*view).stdout, view
+    assert f"holdfast resume {task.id} -m 'WHAT TO FIX'" in holdfast("show", task.id).stdout
     assert "$ test -e done.txt" in task.read("outputs", f"{STAGE}.artifact.md").decode()
     task.ask("resume")
     task.wait_for("completed")

@@ -13,7 +13,7 @@ from holdfast import clock
 from holdfast.queue import schedule
 from holdfast.store.layout import Home
 from tests.support import keepers, loops
-from tests.support.tasks import holdfast, workspace
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("with_keeper")
@@ -42,6 +42,22 @@ def make_due(home: str, name: str, *, ago_s: float) -> str:
     due = schedule.missed_at(made, clock.now())
     assert due is not None
     return schedule.run_id(made, due)
+
+
+def test_a_run_names_its_schedule(home: str) -> None:
+    done = holdfast("submit", "--every", "6h", "--id", "tick", "--", "false", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    run = make_due(home, "tick", ago_s=6 * 3600 + 60)
+    assert holdfast("up").returncode == 0
+    eventually(lambda: os.path.exists(os.path.join(home, "tasks", run)), 20, "the run exists")
+    Task(os.path.join(home, "tasks", run)).wait_for("failed")
+    assert "schedule  tick, every 6h; 'holdfast queue rm tick' ends it" in holdfast("show", run).stdout
+    report = holdfast("report").stdout
+    assert "; a run of the schedule tick (every 6h)" in report
+    assert "→ holdfast queue rm tick (end it)" in report
+    assert holdfast("queue", "rm", "tick").returncode == 0
+    assert "schedule" not in holdfast("show", run).stdout
+    assert "chedule" not in holdfast("report").stdout
 
 
 def test_a_schedule_is_listed_and_can_be_removed(home: str) -> None:

@@ -8,7 +8,8 @@ from holdfast import clock, units
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.keeper.loop_state import LoopSpec
-from holdfast.model.outcome import MUST_WAIT
+from holdfast.model.outcome import is_at_limit
+from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import Capacity, Item
@@ -17,7 +18,6 @@ from holdfast.store.layout import Home
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 _MB = 1024 * 1024
 
@@ -54,6 +54,46 @@ def measure(
     return room, {agent: why for agent, why in stopped.items() if agent in agents}
 
 
+class Full(Record):
+    """What has no room for another task, each with the reason: agents, pools, and the slots (empty if one is
+    free)."""
+
+    agents: dict[str, str] = {}
+    pools: dict[str, str] = {}
+    slots: str = ""
+
+
+def full(claims: list[Item], spec: LoopSpec, room: Capacity, *, cooling: int) -> Full:
+    """What these claims use up of the room that `measure` found."""
+    return Full(
+        agents=_used_up([item.agent for item in claims], spec.agents, room.agents, "agent_limits"),
+        pools=_used_up([item.pool for item in claims], spec.pools, room.pools, "pool_limits"),
+        slots=_slots_used_up(len(claims), spec, room, cooling=cooling),
+    )
+
+
+def _used_up(
+    claimed: list[str], limits: dict[str, int], room: dict[str, int], setting: str
+) -> dict[str, str]:
+    """Of the limits in a setting, those that are reached. What rests makes room, so it does not run."""
+    running = {name: claimed.count(name) - (room[name] - most) for name, most in limits.items()}
+    return {
+        name: f"{name}: {running[name]} of {most} running ({setting})"
+        for name, most in limits.items()
+        # Less room than the limit: something else holds it, and is told.
+        if room[name] >= most and running[name] >= most
+    }
+
+
+def _slots_used_up(claimed: int, spec: LoopSpec, room: Capacity, *, cooling: int) -> str:
+    if room.slots is None or claimed < room.slots:
+        return ""
+    pausing = min(cooling, spec.slots)
+    used = claimed - (room.slots - (spec.slots - pausing))
+    pause = f", {pausing} pausing after a task (iteration_delay)" if pausing else ""
+    return f"{used} of {spec.slots} slots used{pause}"
+
+
 def free_disk_bytes(path: str) -> int:
     """Free disk space at this path."""
     stats = os.statvfs(path)
@@ -76,10 +116,7 @@ def _limit_ends_at(home: Home, item: Item) -> float | None:
     """When the quota of the item's agent is back; None if it does not wait for one."""
     try:
         manifest = load.read_manifest(home.packet(item.task_id))
-        # A task that waits after a crash tells nothing about the quota.
-        stages: list[dict[str, Any]] = manifest.get("stages") or []
-        outcomes = [str(stage.get("outcome")) for stage in stages if stage.get("state") == "active"]
-        if not MUST_WAIT.intersection(outcomes) or not manifest.get("wake_at"):
+        if not is_at_limit(manifest) or not manifest.get("wake_at"):
             return None
         wake_at = clock.parse_iso(str(manifest["wake_at"]))
     except (HoldfastError, ValueError):

@@ -60,6 +60,8 @@ class Dispatch:
         self._hold_reason = ""
         self._held_agents: dict[str, str] = {}
         self._held_pools: dict[str, str] = {}
+        #: What has no room for another task.
+        self._full = capacity.Full()
         self.spec = loop_state.LoopSpec()
         self._sources = Sources(home)
         self.schedules = Schedules(home)
@@ -123,6 +125,7 @@ class Dispatch:
         has_claims = any(not claim_owner.is_external(item.claimed_by) for item in queue.claims())
         self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
         self._hold_reason, self._held_agents, self._held_pools = "", {}, {}
+        self._full = capacity.Full()
         wait_s = SYNC_S if is_empty else self._hold_back(spec, state)
         while wait_s is None:
             wait_s = self._start_next(queue, spec)
@@ -229,7 +232,8 @@ class Dispatch:
         return {pool: why for pool, why in closed.items() if pool in used}
 
     def _publish_hold_reason(self) -> None:
-        """Write the reasons to keeper.log and to loop.json (for `status`), once per change."""
+        """Write the reasons to keeper.log and to loop.json (for `status`), once per change. What
+        is merely full is no news for the log."""
         state = loop_state.read_state(self.home)
         held = state.evolve(
             short_of=self._hold_reason, held_agents=self._held_agents, held_pools=self._held_pools
@@ -237,6 +241,9 @@ class Dispatch:
         if held != state:
             reasons = [held.short_of, *held.held_agents.values(), *held.held_pools.values()]
             log("; ".join(filter(None, reasons)) or "tasks are started again")
+        full = self._full
+        held = held.evolve(full_agents=full.agents, full_pools=full.pools, full_slots=full.slots)
+        if held != state:
             loop_state.write_state(self.home, held)
 
     def _announce_spent(self, spec: loop_state.LoopSpec) -> None:
@@ -266,16 +273,18 @@ class Dispatch:
         outlook = queue.summary(now)
         self._ends_mono = [at for at in self._ends_mono if now_mono - at < spec.iteration_delay_s]
         self._held_pools = self._closed_pools(queue, spec, now)
+        claims, cooling = queue.claims(), len(self._ends_mono)
         free, self._held_agents = capacity.measure(
             self.home,
-            queue.claims(),
+            claims,
             spec,
-            cooling=len(self._ends_mono),
+            cooling=cooling,
             agents=outlook.agents,
             closed=self._held_pools,
         )
         item = queue.claim(self._me, free)
         if item is None:
+            self._full = capacity.full(claims, spec, free, cooling=cooling)
             left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]
             longest_s = _SHORT_S if self._held_agents or self._held_pools else SYNC_S
             due = [] if outlook.due_at is None else [outlook.due_at - now]

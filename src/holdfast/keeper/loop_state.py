@@ -73,6 +73,10 @@ class LoopState(Record):
     #: Agents and pools of which nothing is started, each with the reason.
     held_agents: dict[str, str] = {}
     held_pools: dict[str, str] = {}
+    #: Agents and pools at their limits, and the slots if all are used, each in words; they need no log line.
+    full_agents: dict[str, str] = {}
+    full_pools: dict[str, str] = {}
+    full_slots: str = ""
     #: Sources whose last import failed, and why.
     failing: dict[str, str] = {}
     #: The last end that was counted: a keeper killed after this must not count it twice.
@@ -166,6 +170,9 @@ def read_state(home: Home) -> LoopState:
     )
 
 
+_TEXT_TABLES = ("held_agents", "held_pools", "full_agents", "full_pools", "budgets_told", "unpriced")
+
+
 def _fits(name: str, value: Any) -> bool:
     """Whether a value from the file has the right type and range."""
     if name == "not_before":
@@ -177,7 +184,7 @@ def _fits(name: str, value: Any) -> bool:
         return _is_table(value, _is_number) and all(ids.is_safe_name(task_id, 64) for task_id in value)
     if name == "ended":
         return _is_table(value, _is_count)
-    if name in ("held_agents", "held_pools", "budgets_told", "unpriced"):
+    if name in _TEXT_TABLES:
         return _is_table(value, lambda each: isinstance(each, str))
     if name == "spent":
         return _is_table(value, _is_number)

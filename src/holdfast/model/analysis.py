@@ -84,7 +84,8 @@ class Analysis:
         self.tools: dict[str, Tool] = {}
         self.errors: list[dict[str, Any]] = []
         self.interrupts = 0
-        self.retries = 0
+        #: Retries that have begun, and those that are planned.
+        self.retries = self.planned_retries = 0
         self.runs = 1
         self.messages = 0
         self.turns: int | None = None
@@ -169,6 +170,7 @@ def _moved(into: Analysis, line: dict[str, Any], at: str) -> None:
 def _opened(into: Analysis, line: dict[str, Any], at: str) -> None:
     if line.get("kind", "agent") != "agent":
         return  # a chore
+    into.retries, into.planned_retries = into.retries + into.planned_retries, 0
     into.attempts.append(
         {
             "attempt": line["attempt"],
@@ -192,6 +194,7 @@ def _attempt(into: Analysis, number: Any) -> dict[str, Any] | None:
 
 def _run_opened(into: Analysis, line: dict[str, Any], at: str) -> None:
     into.runs += 1
+    into.planned_retries = 0  # a person's, instead
 
 
 def _started(into: Analysis, line: dict[str, Any], at: str) -> None:
@@ -273,7 +276,7 @@ def _gate(into: Analysis, line: dict[str, Any], at: str) -> None:
 
 
 def _retry(into: Analysis, line: dict[str, Any], at: str) -> None:
-    into.retries += bool(line.get("burned", True))
+    into.planned_retries += bool(line.get("burned", True))
 
 
 def _stage_done(into: Analysis, line: dict[str, Any], at: str) -> None:

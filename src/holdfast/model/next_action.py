@@ -168,6 +168,16 @@ ACTIONS: dict[str, ActionTemplate] = {
         ),
         otherwise=(_LOG,),
     ),
+    "fix_checks": ActionTemplate(
+        means="The checks of the repository failed.",
+        steps=(
+            Suggestion(
+                command="{again} -m 'WHAT TO FIX'",
+                does="call the agent again with what failed; the message is optional",
+            ),
+        ),
+        otherwise=(_DIFF, _GIVE_UP),
+    ),
     "install_tool": ActionTemplate(
         means="A program is missing, or rejects how it is called.",
         steps=(
@@ -402,21 +412,22 @@ def _completed(facts: TaskFacts) -> NextAction:
 def _interrupted(facts: TaskFacts) -> NextAction:
     if facts.approval:
         return _filled("approve", facts, f"stage {facts.approval} waits for approval")
-    if facts.remedy and facts.cause != Cause.SETUP:
+    if facts.remedy and facts.cause not in (Cause.SETUP, Cause.CHECKS):
         return _failed(facts)
-    if facts.cause in _OF_LIMIT:
-        return _filled(_OF_LIMIT[facts.cause], facts, "")
+    if facts.cause in _BY_CAUSE:
+        return _filled(_BY_CAUSE[facts.cause], facts, "")
     if facts.question and facts.cause != Cause.DOWN:
         return _filled("answer", facts, facts.question)
     return _filled("resume", facts, facts.reason or "it was interrupted")
 
 
-#: What helps at a limit.
-_OF_LIMIT: dict[str, str] = {
+#: What helps at a limit, or after a check.
+_BY_CAUSE: dict[str, str] = {
     Cause.BUDGET: "raise_budget",
     Cause.TIMEOUT: "raise_time",
     Cause.OUTPUT: "resume",
     Cause.SETUP: "fix_setup",
+    Cause.CHECKS: "fix_checks",
 }
 
 #: What an interrupted task needs, in a word for lists, by the name of its next action.
@@ -427,6 +438,7 @@ _NEEDS: dict[str, str] = {
     "raise_budget": "budget",
     "raise_time": "time",
     "resume": "stopped",
+    "fix_checks": "checks",
 }
 
 
@@ -478,13 +490,24 @@ def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
         steps = (_LOG, *steps[1:])
     if name == "fix_work" and facts.agent == "command":
         steps = (_DIFF, Suggestion(command="{again}", does="run it again"))  # nobody reads a message
+    if name == "fix_checks" and facts.agent == "command":
+        steps = (Suggestion(command="{again}", does="run it again"),)
     if name == "fix_work" and facts.changed_nothing:
         steps, otherwise = (_LOG, *steps[1:]), ()
+    if name == "raise_time" and facts.status != Status.ABANDONED:  # that has a deadline, see `for_task`
+        otherwise = (_more_time(facts), *([_GIVE_UP] if facts.status == Status.INTERRUPTED else [_LOG]))
     if not otherwise and facts.status == Status.INTERRUPTED:
         otherwise = (_GIVE_UP,)
     elif not otherwise and len(steps) == 1 and facts.status in ENDS:
         otherwise = (_LOG,)
     return NextAction(name=name, why=why, steps=_fill(steps, facts), otherwise=_fill(otherwise, facts))
+
+
+def _more_time(facts: TaskFacts) -> Suggestion:
+    """Only an ended task can be changed."""
+    ended = "holdfast stop {task} && " if facts.status == Status.INTERRUPTED else ""
+    longer = f"holdfast retry {{task}} --set timeout={_twice(facts.active_s)}"
+    return Suggestion(command=f"{ended}{longer}", does="go on, with more time")
 
 
 def _is_plain_command(text: str) -> bool:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from holdfast.model.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Outcome(Record):
     """The classified end of an attempt."""
@@ -49,6 +53,13 @@ RESUMABLE = frozenset(
         "timeout",
     }
 )
+
+
+def is_at_limit(manifest: dict[str, Any]) -> bool:
+    """Whether an attempt of its active stages ended at a limit of the service. One that waits after a crash
+    did not."""
+    stages: list[dict[str, Any]] = manifest.get("stages") or []
+    return any(stage.get("state") == "active" and str(stage.get("outcome")) in MUST_WAIT for stage in stages)
 
 
 def unannounced_wait_s(waits: int) -> float:

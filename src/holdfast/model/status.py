@@ -99,6 +99,8 @@ class Cause(Names):
     #: An acceptance command could not start, and could not before the work either: this machine lacks
     #: something.
     SETUP = "setup"
+    #: The checks of the repository failed (settings `post_work`, …), and a person decides; nothing was asked.
+    CHECKS = "checks"
 
 
 #: Exit status of a command that waits for the task.

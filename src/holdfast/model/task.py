@@ -335,6 +335,11 @@ class Task:
         return next((attempt for attempt in self.current if attempt.number == number), None)
 
     @property
+    def begun_retries(self) -> int:
+        """The retries that have begun; `total_retries` has also one that is planned."""
+        return min(self.total_retries, max(0, self.attempt_count - 1))
+
+    @property
     def asked_by(self) -> str:
         """Who interrupted it, as in `Answer.asked_by`."""
         if self.interrupted is not None and self.interrupted.by_request:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 
+from holdfast import extras
 from holdfast.errors import NotPossible
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
     try:
         apprise: Any = importlib.import_module("apprise")
     except ImportError as error:
-        raise NotPossible("Apprise is not installed: pip install holdfast[notify]") from error
+        raise NotPossible(f"Apprise is not installed: {extras.how_to_install('notify')}") from error
     addresses = rule.get("urls") or os.environ.get(rule.get("url_env", ""), "").split()
     if not addresses:
         raise NotPossible(f"the keeper's environment has no {rule.get('url_env')}")

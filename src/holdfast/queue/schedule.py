@@ -122,6 +122,14 @@ def run_id(schedule: Schedule, due: float) -> str:
     return f"{schedule.name[:_NAME_CHARS]}-{clock.local(clock.iso(due), '%Y%m%d-%H%M')}"
 
 
+def of_run(home: Home, task_id: str) -> Schedule | None:
+    """The schedule of which a task is a run, by its id; None if it is none, or the schedule was removed."""
+    name, *due = task_id.rsplit("-", 2)
+    if [len(part) for part in due] != [8, 4] or not all(part.isdecimal() for part in due):
+        return None
+    return read(home, name)
+
+
 def read_all(home: Home) -> list[Schedule]:
     """All schedules, by name. An unreadable one is left out."""
     try:

@@ -22,7 +22,7 @@ from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.packet.create import create
 from holdfast.queue import claim_owner
-from holdfast.queue.engine import Item
+from holdfast.queue.engine import Capacity, Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -258,6 +258,24 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
         claimed = queue.claim("somebody", found)
     expected = "c" if left == 0 else "b"
     assert (claimed.task_id if claimed is not None else None) == (expected if wake_s >= 60.0 else None)
+
+
+def test_what_has_no_room_says_how_much_is_used() -> None:
+    spec = loop_state.LoopSpec(slots=3, agents={"scripted": 1, "codex": 2}, pools={"heavy": 1, "light": 1})
+    claims = [Item(task_id="a", agent="scripted", pool="heavy"), Item(task_id="b", agent="codex")]
+    room = Capacity(slots=3, agents=spec.agents, pools=spec.pools)
+    found = capacity.full(claims, spec, room, cooling=0)
+    assert found.agents == {"scripted": "scripted: 1 of 1 running (agent_limits)"}
+    assert found.pools == {"heavy": "heavy: 1 of 1 running (pool_limits)"}
+    assert found.slots == ""
+    # A task that rests keeps its claim, and makes room for another.
+    claims += [Item(task_id="c", agent="scripted"), Item(task_id="d", agent="codex")]
+    room = Capacity(slots=4, agents={"scripted": 2, "codex": 0}, pools=spec.pools)
+    found = capacity.full(claims, spec, room, cooling=0)
+    assert found.agents == {"scripted": "scripted: 1 of 1 running (agent_limits)"}
+    assert found.slots == "3 of 3 slots used"
+    found = capacity.full(claims[:2], spec, room.evolve(slots=2), cooling=1)
+    assert found.slots == "2 of 3 slots used, 1 pausing after a task (iteration_delay)"
 
 
 # ── what rests ──

@@ -74,7 +74,7 @@ def test_tools_errors_and_attempts_are_found() -> None:
     (attempt,) = found.attempts
     assert (attempt["outcome"], attempt["tool_calls"], attempt["messages"]) == ("crashed", 2, 1)
     data = found.to_json()
-    assert (data["interrupts"], data["retries"], data["turns"]) == (1, 1, 3)
+    assert (data["interrupts"], data["retries"], data["turns"]) == (1, 0, 3)
     assert data["tool_usage"]["breakdown"]["Bash"] == {"calls": 1, "errors": 1, "denied": 0, "seconds": 3.5}
     assert data["events"]["task.painted"] == 1
 
@@ -90,6 +90,18 @@ def test_a_request_that_is_refused_after_the_end_is_no_error_and_adds_nothing_to
     ]
     found = analyse(lines).to_json()
     assert (found["errors"], found["span_s"], found["last_at"]) == (0, 2.0, at(2))
+
+
+def test_a_retry_counts_once_it_has_begun() -> None:
+    (planned,) = (line for line in LINES if line.get("type") == "retry.planned")
+    opened = next(line for line in LINES if line.get("type") == "attempt.opened")
+    chore = {**opened, "kind": "gate"}
+    by_person = {"type": "run.opened", "at": at(8)}
+    assert analyse([opened, planned]).retries == 0
+    assert analyse([opened, planned, chore]).retries == 0
+    assert analyse([opened, planned, chore, opened]).retries == 1
+    assert analyse([opened, planned, by_person, opened]).retries == 0
+    assert analyse([opened, {**planned, "burned": False}, opened]).retries == 0
 
 
 def test_a_line_with_wrong_types_is_only_counted() -> None:

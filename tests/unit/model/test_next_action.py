@@ -41,6 +41,14 @@ def view(status: str, *, failure_class: str = "", **facts: object) -> TaskFacts:
         (view("waiting", wake_at="2026-01-31T12:00:00.000Z"), "wait", "holdfast wait t1", ""),
         (view("interrupted"), "resume", "holdfast resume t1", ""),
         (view("interrupted", question="which?"), "answer", "holdfast resume t1 -m 'ANSWER'", ""),
+        (
+            view("interrupted", question="quality gate failed: …", cause="checks").evolve(
+                remedy="fix_contract"
+            ),
+            "fix_checks",
+            "holdfast resume t1 -m 'WHAT TO FIX'",
+            "",
+        ),
         (view("interrupted", approval="codex_impl"), "approve", "holdfast approve t1", ""),
         (view("interrupted", failure_class="auth"), "login", "claude auth login", "holdfast resume t1"),
         (
@@ -131,14 +139,19 @@ def _without_denials() -> list[TaskFacts]:
 
 
 def test_the_set_is_closed_and_nothing_in_it_is_idle() -> None:
-    assert {for_task(each).name for each in everything()} | {"apply", "fix_setup", "fix_work"} == set(ACTIONS)
+    assert {for_task(each).name for each in everything()} | {
+        "apply",
+        "fix_setup",
+        "fix_work",
+        "fix_checks",
+    } == set(ACTIONS)
 
 
 @pytest.mark.req("CTX-6")
 def test_every_command_is_one_that_exists() -> None:
     for each in everything():
         action = for_task(each)
-        for command in (step.command for step in action.choices):
+        for command in (each for step in action.choices for each in step.command.split(" && ")):
             assert "{" not in command
             if command.startswith("holdfast "):
                 _, verb, *words = shlex.split(command)
@@ -216,6 +229,14 @@ def test_every_state_offers_something_to_type(status: str) -> None:
         (
             for_manifest(manifest("interrupted", interrupt={"reason": "?", "approval": "impl"})),
             ["approve t1", "reject t1 -m 'WHY'"],
+        ),
+        (
+            for_manifest(manifest("interrupted", status_cause="timeout", active_s=90.0)),
+            ["resume t1", "stop t1 && holdfast retry t1 --set timeout=3m", "stop t1"],
+        ),
+        (
+            for_manifest(manifest("timeout", active_s=40.0)),
+            ["retry t1", "retry t1 --set timeout=80s", "logs t1 -n 40"],
         ),
         (for_manifest(manifest("completed")), ["logs t1", "rm t1"]),
         (for_manifest(manifest("completed"), workspace="in_place"), ["diff t1", "logs t1", "rm t1"]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from holdfast import clock
 from holdfast.errors import UsageError
 from holdfast.model import amendment
 from holdfast.pipeline.define.checker import Checker
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _SHAPE = re.compile(r"([A-Za-z_.]+)(\+=|-=|=)(.*)", re.DOTALL)
 _LISTS = ("texts", "paths")
+#: Names of options of `run`, which take a time with a unit.
+_TIMES = {"timeout": "budgets.max_wallclock_sec", "deadline": "budgets.deadline_sec"}
 #: Values that mean no limit.
 _NONE = ("", "none")
 _MAY_BE_NONE = ("budgets.deadline_sec", "budgets.budget_usd", "budgets.budget_tokens", "budgets.max_turns")
@@ -38,12 +41,12 @@ def read(spec: TaskSpec, texts: Any) -> tuple[dict[str, Any], ...]:
     old: dict[str, Any] = {}
     new: dict[str, Any] = {}
     for text in texts:  # pyright: ignore[reportUnknownVariableType]
-        name, how, value = _parts(str(text))  # pyright: ignore[reportUnknownArgumentType]
+        name, how, value = _with_units(*_parts(str(text)))  # pyright: ignore[reportUnknownArgumentType]
         field = next((each for each in FIELDS if each.path == name), None)
         if name not in known or field is None:
             raise UsageError(
                 f"--set {name}: this cannot be changed{_why(field, name, known)}",
-                hint=f"these can: {', '.join(sorted(known))}",
+                hint=f"these can: {', '.join(sorted([*known, *_TIMES]))}",
             )
         if name not in old:
             old[name] = new[name] = _plain(amendment.value(spec, name))
@@ -60,6 +63,17 @@ def _parts(text: str) -> tuple[str, str, str]:
             hint="for example --set budgets.max_wallclock_sec=900 --set scope.allow+=docs/",
         )
     return match[1], match[2], match[3]
+
+
+def _with_units(name: str, how: str, value: str) -> tuple[str, str, str]:
+    """`timeout=1m` as `budgets.max_wallclock_sec=60`."""
+    if name not in _TIMES or value in _NONE:
+        return _TIMES.get(name, name), how, value
+    try:
+        seconds = clock.parse_duration(value)
+    except ValueError as error:
+        raise UsageError(f"--set {name}{how}{value}: {error}", hint=f"--set {name}=10m") from error
+    return _TIMES[name], how, str(int(seconds) if seconds.is_integer() else seconds)
 
 
 def _why(field: Field | None, name: str, known: Iterable[str]) -> str:

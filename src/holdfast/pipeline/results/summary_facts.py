@@ -144,7 +144,7 @@ def view_of(
         active_s=task.active_s,
         run=task.run,
         attempts=task.attempt_count,
-        retries=task.total_retries,
+        retries=task.begun_retries,
         repairs=tuple("; ".join(repair.reasons) for _, repair in task.repair_log),
         exit_code=ended.exit_code if ended is not None else None,
         stages=tuple(_stage(task, stage, (output_lines or {}).get(stage.name)) for stage in spec.stages),

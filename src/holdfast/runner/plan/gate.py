@@ -134,7 +134,7 @@ def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | Post
         return repair.ask_for_setup(task, reason)
     if result.failed == CHECK:
         return Decision(then=Then.END, status=Status.FAILED, reason=reason, cause=Cause.FAILURE)
-    return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)
+    return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason, cause=Cause.CHECKS)
 
 
 def _end_reason(task: Task) -> str:

@@ -35,14 +35,14 @@ def python() -> Finding:
         return warn(
             "python",
             f"{message}; it also imports from {shared[0]}, in a project: what an agent writes there runs",
-            "install holdfast in an environment of its own, such as with 'pipx install holdfast'",
+            "install holdfast in an environment of its own, such as with 'pipx install .' in its clone",
         )
     if _has_other_links():
         return warn(
             "python",
             f"{message}; its files have other hard links, perhaps in the environment of a project: what an "
             "agent edits there in place runs",
-            "install holdfast with copies: 'uv tool install --link-mode=copy --reinstall holdfast'",
+            "install holdfast with copies: 'uv tool install --link-mode=copy --reinstall .' in its clone",
         )
     return ok("python", message)
 

@@ -290,7 +290,7 @@ def _queue(
         loop: dict[str, Any] = atomic.read_json(home.loop) or {}
     except HoldfastError as error:
         return (
-            {"states": {}, "paused": [], "loop": {}},
+            {"states": {}, "paused": [], "loop": {}, "at_limit": []},
             [Alert(level=URGENT, text=f"the queue is unreadable: {error}")],
             set(),
         )
@@ -326,4 +326,5 @@ def _queue(
     ]
     if (question := queue_reason.question_of(home)) is not None:
         alerts.append(Alert(level=URGENT, text=question, kind="stopped"))
-    return {"states": states, "paused": paused, "loop": loop}, alerts, in_slots
+    at_limit = queue_reason.at_limit(home, waiting)
+    return {"states": states, "paused": paused, "loop": loop, "at_limit": at_limit}, alerts, in_slots

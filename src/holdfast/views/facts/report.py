@@ -9,12 +9,13 @@ from functools import partial
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics as statistics
-from holdfast.model import next_action, timeline
+from holdfast.model import next_action, outcome, timeline
 from holdfast.model.next_action import Suggestion
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.state import closed_question
 from holdfast.model.status import ENDS, Status, needs_look
 from holdfast.packet import fan_out, load, metrics
+from holdfast.queue import schedule
 from holdfast.store import atomic, tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import day_budget, events, home_status, queue_places, task_list
@@ -66,6 +67,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
             *_queue_limits(status["alerts"]),
         ],
         "ended": ended,
+        "schedules": list(map(schedule.summary, schedule.read_all(home))),
         "interrupts": interrupts,
         "takeovers": takeovers,
         "statistics": statistics.of_home(tasks, now, since=since, held=held),
@@ -89,7 +91,7 @@ def _needs(
             found.append(_need(row["task_id"], kind, text, _first(action)))
         elif row["status"] == UNREADABLE:
             found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", _DOCTOR))
-        elif row["status"] == Status.WAITING:
+        elif row["status"] == Status.WAITING and _is_at_limit(home, row):
             now_step = Suggestion(command=f"holdfast resume {row['task_id']}", does="try now")
             text, until = row["status_reason"] or "", row["wake_at"]
             found.append(_need(row["task_id"], "limit", text, now_step, until=until))
@@ -98,13 +100,28 @@ def _needs(
         if row["task_id"] not in to_look_at:
             continue
         if row["status"] != Status.COMPLETED:
-            found.append(_need(row["task_id"], row["status"], row["reason"] or "", _step(row)))
+            text = f"{row['reason'] or ''}{_of_schedule(home, row['task_id'])}"
+            found.append(_need(row["task_id"], row["status"], text, _step(row)))
         elif row["denied"]:
             found.append(_need(row["task_id"], "denied", row["concerns"], _step(row)))
         else:
             kind = "budget" if row["over_budget"] else "objections"
             found.append(_need(row["task_id"], kind, row["concerns"], _step(row)))
     return sorted(found, key=lambda need: _URGENCY.index(need["kind"]))
+
+
+def _of_schedule(home: Home, task_id: str) -> str:
+    """`; a run of the schedule tick (every 60s)`; empty if it is none."""
+    found = schedule.of_run(home, task_id)
+    return f"; a run of the schedule {found.name} (every {found.every})" if found is not None else ""
+
+
+def _is_at_limit(home: Home, row: dict[str, Any]) -> bool:
+    """Whether a waiting task waits for a limit. One that is retried by itself needs nobody."""
+    try:
+        return outcome.is_at_limit(load.read_manifest(home.packet(row["task_id"])))
+    except HoldfastError:
+        return False
 
 
 def _queue_needs(home: Home, queue: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -144,6 +161,7 @@ _URGENCY = (
     "login",
     "budget",
     "time",
+    "checks",
     "failure",
     "stopped",
     UNREADABLE,
@@ -237,9 +255,15 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "stage": row["stage"],
         "elapsed_s": round(describe.elapsed_s(row, now), 3),
         "wake_at": row["wake_at"],
-        "waits": describe.waiting_for(row),
+        "waits": describe.waiting_for(row) or _retry(home, row),
         "last_line": tail.last_line(home.packet(row["task_id"]).output_log),
     }
+
+
+def _retry(home: Home, row: dict[str, Any]) -> str:
+    """Why a waiting task is retried; empty if it waits for a limit, which is told among the needs."""
+    is_retried = row["status"] == Status.WAITING and not _is_at_limit(home, row)
+    return row["status_reason"] or "" if is_retried else ""
 
 
 def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:

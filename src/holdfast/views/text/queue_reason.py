@@ -44,10 +44,18 @@ class Holds(Record):
     all: str = ""
     agents: dict[str, str] = {}
     pools: dict[str, str] = {}
+    #: At their limits for now: others of them run. And the slots.
+    full_agents: dict[str, str] = {}
+    full_pools: dict[str, str] = {}
+    full_slots: str = ""
 
     def of(self, item: Item) -> str:
         """Why nothing of its pool or agent is started; empty if something is."""
         return self.pools.get(item.pool) or self.agents.get(item.agent) or ""
+
+    def at_limit(self, item: Item) -> str:
+        """`scripted: 1 of 1 running (agent_limits)`; empty if its pool and agent have room."""
+        return self.full_pools.get(item.pool) or self.full_agents.get(item.agent) or ""
 
 
 def read_holds(home: Home) -> Holds:
@@ -56,9 +64,12 @@ def read_holds(home: Home) -> Holds:
         data: dict[str, Any] = atomic.read_json(home.loop) or {}
     except HoldfastError:
         return Holds()
-    whole = data.get("short_of")
+    whole, slots = data.get("short_of"), data.get("full_slots")
     return Holds(
         all=whole if isinstance(whole, str) else "",
+        full_agents=_texts(data.get("full_agents")),
+        full_pools=_texts(data.get("full_pools")),
+        full_slots=slots if isinstance(slots, str) else "",
         agents=_texts(data.get("held_agents")),
         pools=_texts(data.get("held_pools")),
     )
@@ -83,7 +94,7 @@ def reason(item: Item, paused: list[str], holds: Holds | None = None) -> str:
     if ALL in paused or item.pool in paused:
         return "paused"
     # What can be done about it is shown once, see `obstacles`.
-    return holds.of(item).partition("; ")[0] if holds is not None else ""
+    return holds.of(item).partition("; ")[0] or holds.at_limit(item) if holds is not None else ""
 
 
 def with_held(counts: Mapping[str, int], states: Mapping[str, int]) -> dict[str, int]:
@@ -121,7 +132,7 @@ def of_item(home: Home, item: Item, paused: list[str]) -> str:
     if why := unknown(home, item.task_id):
         return why
     holds = read_holds(home)
-    return question_of(home) or holds.of(item) or holds.all
+    return question_of(home) or holds.of(item) or holds.all or holds.at_limit(item) or holds.full_slots
 
 
 def unknown(home: Home, task_id: str) -> str:
@@ -142,6 +153,13 @@ def held(home: Home, items: Iterable[Item]) -> list[str]:
     holds = read_holds(home)
     reasons = [holds.all, *(holds.of(item) for item in queued)]
     return list(dict.fromkeys(filter(None, reasons)))
+
+
+def at_limit(home: Home, items: Iterable[Item]) -> list[str]:
+    """Which limits of agents and pools keep some of these items from starting for now."""
+    holds = read_holds(home)
+    queued = (item for item in items if item.state == "queued" and not item.waits_for)
+    return list(dict.fromkeys(filter(None, map(holds.at_limit, queued))))
 
 
 def question_of(home: Home) -> str | None:

@@ -211,10 +211,11 @@ def test_checks_of_the_repository_that_fail_are_announced_and_left_to_a_person(
     story.tell(judged("review", failed=failed, reasons=("make test: 1",)))
     reason = f"quality gate {word}: make test: 1"
     assert next_step(story, cleaned(1)) == PostNotice(event="quality_gate", reason=reason, attempt=1)
-    assert next_step(story, cleaned(1, refusals_announced={1})) == asking(reason)
+    assert next_step(story, cleaned(1, refusals_announced={1})) == asking(reason, cause="checks")
     story.task.spec = story.task.spec.evolve(interrupt_off=("quality",))
     reason += " (not asking: interrupt_off has quality)"
-    assert next_step(story, cleaned(1, refusals_announced={1})) == moving("completing", "failed", reason)
+    moved = moving("completing", "failed", reason, cause="checks")
+    assert next_step(story, cleaned(1, refusals_announced={1})) == moved
 
 
 @pytest.mark.req("GAT-10")

@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 
+from holdfast import extras
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -145,7 +146,7 @@ def _print_next_steps(folder: str, facts: dict[str, Any]) -> None:
     home_path = shlex.quote(os.path.join(folder, "home"))
     print("\nSee what happened to this task in a browser:")
     if not _has_web():
-        print("  pip install 'holdfast[web]'")
+        print(f"  {extras.how_to_install('web')}")
     print(f"  HOLDFAST_HOME={home_path} \\\n      {program} serve {facts['task_id']}")
 
 

@@ -24,7 +24,7 @@ COMMAND = Command(
     examples=(
         "holdfast retry 20260131-fix --deadline 10h",
         "holdfast retry 20260131-fix --from command_run -m 'the disk is free again'",
-        "holdfast retry 20260131-fix --set budgets.max_wallclock_sec=900 --set scope.allow+=docs/",
+        "holdfast retry 20260131-fix --set timeout=15m --set scope.allow+=docs/",
     ),
     arguments=(targets.TASKS.evolve(completes="ended-task"),),
     options=(
@@ -48,8 +48,8 @@ COMMAND = Command(
             dest="set",
             kind="many",
             metavar="FIELD=VALUE",
-            help="Change a limit, the scope or acceptance.setup, as in manifest.yaml; += and -= change a "
-            "list (repeatable).",
+            help="Change a limit, the scope or acceptance.setup, as in manifest.yaml, or timeout and "
+            "deadline; += and -= change a list (repeatable).",
         ),
         ENV_FILE.evolve(help="Read the task's environment file from here, as it is now."),
         targets.GOING_NO_WAIT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import paths
+from holdfast import extras, paths
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.store.layout import Home
@@ -19,7 +19,7 @@ COMMAND = Command(
     summary="Show tasks in a browser.",
     description="Starts a server that only this machine can reach, and prints the address of the board, or "
     "of TASK. An address works once, for one tab, which can open others; Enter prints a new one. Ctrl-C "
-    "ends the server; tasks go on. Needs 'holdfast[web]'.",
+    "ends the server; tasks go on. Needs the extra 'web'.",
     examples=(
         "holdfast serve",
         "holdfast serve 20260131-fix",
@@ -60,7 +60,7 @@ def run(values: dict[str, Any]) -> int:
         from holdfast.views.web import server
     except ImportError as error:
         raise NotPossible(
-            f"the web view is not installed ({error.name} is missing)", hint="pip install 'holdfast[web]'"
+            f"the web view is not installed ({error.name} is missing)", hint=extras.how_to_install("web")
         ) from error
     is_local = address in _LOOPBACK
     if not is_local:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import paths
+from holdfast import extras, paths
 from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.store.layout import Home
@@ -24,7 +24,7 @@ COMMAND = Command(
     description="The file has what the page of 'holdfast serve' shows: history, log, changes, gates, usage, "
     "files and events, as they are now. It is redacted once more, opens in any browser, and makes no "
     "network request. It has at most 5 MB; anything left out is listed in the file and on stderr. Read it "
-    "before you share it: a secret that holdfast does not know is not masked. Needs 'holdfast[web]'.",
+    "before you share it: a secret that holdfast does not know is not masked. Needs the extra 'web'.",
     examples=(
         "holdfast share 20260131-fix",
         "holdfast share 20260131-fix -o fix.html --force",
@@ -58,7 +58,7 @@ def run(values: dict[str, Any]) -> int:
         from holdfast.views.web.share import page
     except ImportError as error:
         raise NotPossible(
-            f"the web view is not installed ({error.name} is missing)", hint="pip install 'holdfast[web]'"
+            f"the web view is not installed ({error.name} is missing)", hint=extras.how_to_install("web")
         ) from error
     data, left_out = page.write(home, packet)
     user_file.write(name, data)

@@ -98,7 +98,9 @@ def _queue_line(queue: dict[str, Any]) -> str:
     # `claimed` is the word of programs that work on the queue.
     states = {"in progress" if name == "claimed" else name: count for name, count in queue["states"].items()}
     counts = amounts.by_state(states) or "empty"
-    return f"{counts} ({starts} since 'up'){failed}{_paused(queue['paused'])}"
+    return f"{counts} ({starts} since 'up'){failed}{_paused(queue['paused'])}" + "".join(
+        f"; {limit}" for limit in queue["at_limit"]
+    )
 
 
 def _paused(pools: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from holdfast import paths
+from holdfast import extras, paths
 from holdfast.errors import NotPossible, UsageError
 from holdfast.store.layout import Home
 from holdfast.views import descriptors
@@ -20,7 +20,7 @@ COMMAND = Command(
     summary="Watch and steer all tasks on the terminal.",
     description="Shows the groups of 'holdfast ls', live: what needs you, working, waiting, queued, ended. "
     "Enter opens a task: its log, timeline, events, changes and gates. Keys stop, interrupt, answer, approve "
-    "and retry it; '?' lists them. Quitting affects no task. Needs Textual: pip install 'holdfast[tui]'.",
+    "and retry it; '?' lists them. Quitting affects no task. Needs Textual (the extra 'tui').",
     examples=("holdfast top",),
 )
 
@@ -40,7 +40,7 @@ def run(values: dict[str, Any]) -> int:
         if not (error.name or "").startswith(("textual", "rich")):
             raise
         raise NotPossible(
-            "'top' needs Textual, which is not installed", hint="pip install 'holdfast[tui]'"
+            "'top' needs Textual, which is not installed", hint=extras.how_to_install("tui")
         ) from error
     descriptors.need(_FILES, "top")
     app, limit = TopApp(Home(paths.home())), LeaveLimit()

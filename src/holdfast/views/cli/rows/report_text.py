@@ -97,6 +97,7 @@ def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
         Section(title=f"Queue ({len(queue)})", lines=waiting),
         Section(title=f"Resolved ({len(interrupts)})", lines=[_interrupt_line(row) for row in interrupts]),
         *_takeovers(facts["takeovers"]),
+        *_schedules(facts["schedules"]),
         Section(title="State", lines=state),
         Section(title="Statistics (archive included)", lines=_statistics(facts["statistics"], removed_usd)),
     ]
@@ -216,6 +217,16 @@ def _interrupt_line(row: dict[str, Any]) -> str:
 def _takeovers(rows: list[dict[str, Any]]) -> list[Section]:
     """Nothing if no session was taken over, as on most days."""
     return [Section(title=f"Takeovers ({len(rows)})", lines=list(map(_takeover_line, rows)))] if rows else []
+
+
+def _schedules(rows: list[dict[str, Any]]) -> list[Section]:
+    """Nothing if there are no schedules, as in most homes."""
+    lines = [
+        f"{row['name']}  every {row['every']}, next {amounts.hour(row['next_at'])}"
+        f" → holdfast queue rm {row['name']} (end it)"
+        for row in rows
+    ]
+    return [Section(title=f"Schedules ({len(rows)})", lines=lines)] if rows else []
 
 
 def _takeover_line(row: dict[str, Any]) -> str:

@@ -44,6 +44,7 @@ def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
         *named_rows("archived", [_RESTORE.format(packet.task_id)] if task.is_archived else []),
         *named_rows("left out", [text] if (text := _left_out(manifest)) else []),
         *_concerns(manifest),
+        *_schedule(task),
         *_queue(task),
         *_waiting(task, now),
         *_answers(manifest),
@@ -105,6 +106,18 @@ def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
         reason = stopping["reason"]
     state = describe.state(manifest)
     return [("state", f"{state}: {describe.interrupt_words(reason)}" if reason else state)]
+
+
+def _schedule(task: Detail) -> list[tuple[str, str]]:
+    """The schedule that it is a run of, and what ends that."""
+    if not os.path.isdir(task.packet.home.schedules):
+        return []
+    from holdfast.queue import schedule  # few homes have one
+
+    found = schedule.of_run(task.packet.home, task.task_id)
+    if found is None:
+        return []
+    return [("schedule", f"{found.name}, every {found.every}; 'holdfast queue rm {found.name}' ends it")]
 
 
 def _queue(task: Detail) -> list[tuple[str, str]]:
