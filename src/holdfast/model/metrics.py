@@ -105,6 +105,7 @@ def of_home(
             "cost_unknown_of": sum(_is_cost_unknown(task["api_usage"]) for task in chosen),
             #: Calls with unknown cost, also of tasks whose cost is known in part.
             "unpriced_calls": sum(task["api_usage"].get("unpriced_calls") or 0 for task in chosen),
+            "paid_calls": sum(task["api_usage"]["paid_calls"] for task in chosen),
             **_uncounted(sum(task["api_usage"].get("uncounted_takeovers") or 0 for task in chosen)),
         },
         "tool_usage": {
