@@ -333,5 +333,8 @@ def test_a_failed_task_that_others_need_is_neither_archived_nor_removed() -> Non
     assert "cannot remove first: third needs it to be completed" in refused.stderr
     assert "'holdfast rm --force first' removes it anyway" in refused.stderr
     assert "first failed" in holdfast("ls").stdout
-    assert holdfast("rm", "--force", "first").returncode == 0
+    done = holdfast("rm", "--force", "first")
+    assert done.returncode == 0
+    assert "third is held now: first is gone\n  holdfast queue retry third   run it anyway\n" in done.stderr
+    assert "second" not in done.stderr  # it was let run without it
     assert "first is gone" in holdfast("ls").stdout  # it cannot be retried any more
