@@ -191,6 +191,18 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
     done = holdfast("archive", "it")
     assert done.returncode == 3
     assert "unmerged work" in done.stderr
+    assert "'holdfast archive --force it'" in done.stderr
+    other = worktree.make(Packet(ended("other").packet), workspace())
+    with open(os.path.join(other.path, "new.txt"), "w", encoding="utf-8") as file:
+        file.write("work")
+    done = holdfast("archive", "--all-ended")
+    assert done.returncode == 3
+    for task_id in ("it", "other"):
+        assert f"  {task_id} has unmerged work: 1 uncommitted file" in done.stderr
+    assert done.stderr.count("hint: ") == 1
+    assert "'holdfast archive --force it other' archives them" in " ".join(done.stderr.split())
+    assert done.stderr.endswith("0 tasks archived, 2 not\n")
+    os.unlink(os.path.join(other.path, "new.txt"))
     done = holdfast("prune", "--keep", "0", "--yes")
     assert done.returncode == 0  # keeping it is not a failure
     assert "kept: it has unmerged work" in done.stdout
