@@ -125,6 +125,7 @@ def test_what_breaks_the_others_is_left_out_and_told() -> None:
     shown = holdfast("show", child).stdout
     assert "left out  of the fan-out f1: together with what is merged" in shown
     assert "holdfast apply" not in shown
+    assert "holdfast apply" not in holdfast("show", child, "--summary").stdout
     assert f"[{why}" in holdfast("ls").stdout
     (told,) = [line for line in holdfast("report").stdout.splitlines() if f"  {child}  completed" in line]
     assert f": {why}" in told
