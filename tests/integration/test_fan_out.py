@@ -120,6 +120,10 @@ def test_what_breaks_the_others_is_left_out_and_told() -> None:
     assert f"{refused['id']}: " in reason
     assert not os.path.exists(children(task, "c")[0].packet)
     assert accept in task.read("outputs", f"{refused['id']}.merge.md").decode()
+    # What was merged can be looked at.
+    assert "next      holdfast diff f1         show what was merged\n" in holdfast("show", "f1").stdout
+    assert "→ holdfast diff f1 (show what was merged)" in holdfast("report").stdout
+    assert "- command: `holdfast diff f1`" in task.read("outputs", "_summary.md").decode()
     # Its own acceptance passed, but every view says that it was left out, and it is not merged alone.
     child, why = refused["task"], f"left out of the fan-out f1: {refused['reason']}"
     shown = holdfast("show", child).stdout

@@ -121,12 +121,14 @@ def view_of(
     login: str = "",
     tail: str = "",
     has_changes: bool = False,
+    has_merged: bool = False,
     output_lines: dict[str, int] | None = None,
 ) -> SummaryView:
     """The facts of a task.
 
     The journal does not have these: how to log in to the current agent, the end of the task's log, whether
-    the workspace changed, and the number of output lines of each stage.
+    the workspace changed, whether items of a fan-out were merged, and the number of output lines of each
+    stage.
     """
     spec, attempt, usage = task.spec, task.attempt, task.total_usage
     ended = attempt.ended if attempt is not None else None
@@ -148,7 +150,7 @@ def view_of(
         repairs=tuple("; ".join(repair.reasons) for _, repair in task.repair_log),
         exit_code=ended.exit_code if ended is not None else None,
         stages=tuple(_stage(task, stage, (output_lines or {}).get(stage.name)) for stage in spec.stages),
-        action=_action(task, action_facts(task, login=login, has_changes=has_changes)),
+        action=_action(task, action_facts(task, login=login, has_changes=has_changes, has_merged=has_merged)),
         failure=_failure(task),
         paid_calls=task.paid_calls if pipeline is not None else None,
         paid_call_budget=task.paid_limit,
@@ -173,7 +175,9 @@ def view_of(
     )
 
 
-def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> TaskFacts:
+def action_facts(
+    task: Task, *, login: str = "", has_changes: bool = False, has_merged: bool = False
+) -> TaskFacts:
     """The facts that decide on a task's next action."""
     attempt, interrupted = task.attempt, task.interrupted
     states = task.stage_states.values()
@@ -199,6 +203,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         applied=next_action.applied_words(applied),
         objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,
+        has_merged=has_merged,
         denied=next(iter(permissions.denials(task)), None),
     )
 
