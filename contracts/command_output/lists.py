@@ -20,6 +20,7 @@ from contracts.parts import (
     of_fields,
     or_null,
 )
+from holdfast.views.text.describe import HELD
 
 _QUEUE_ITEM = of_fields(
     {
@@ -270,7 +271,7 @@ _DIGEST = of_fields(
             "items": of_fields(
                 {
                     "id": TEXT,
-                    "state": SHOWN_STATUS,
+                    "state": {"enum": [*SHOWN_STATUS["enum"], *HELD]},
                     **each(TEXT, "stage", "question", "reason", "waits", "concerns"),
                     "needs": {"enum": ["answer", "approve", "retry"]},
                     "labels": {"type": "object", "additionalProperties": TEXT},

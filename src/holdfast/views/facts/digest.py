@@ -212,8 +212,8 @@ def _entry(row: dict[str, Any]) -> dict[str, Any]:
         entry["reason"] = _cut(row["status_reason"], _REASON_BYTES)
     place: dict[str, Any] = row.get("queue") or {}
     if describe.is_held(row):
-        entry["needs"] = "retry"
-        entry["waits"] = _cut(f"{place['state']}: {place['waits']}", _REASON_BYTES)
+        entry["state"], entry["needs"] = place["state"], "retry"
+        entry["waits"] = _cut(place["waits"], _REASON_BYTES)
     elif waits := describe.waiting_for(row) or place.get("waits"):
         entry["waits"] = _cut(waits, _REASON_BYTES)
     if concerns := describe.concerns(row):
