@@ -276,8 +276,10 @@ _DIGEST = of_fields(
                     "needs": {"enum": ["answer", "approve", "retry"]},
                     "labels": {"type": "object", "additionalProperties": TEXT},
                     "attempt": COUNT,
+                    "asking": {**TEXTS, "description": "of a fan-out: tasks that wait for a person"},
                 },
                 optional=(
+                    "asking",
                     "stage",
                     "question",
                     "reason",
@@ -295,9 +297,13 @@ _DIGEST = of_fields(
             **of_fields({"count": COUNT, "tasks": {**TEXTS, "description": "the first three"}}),
             "description": "tasks that the queue does not start by itself",
         },
+        "asking": {
+            **of_fields({"count": COUNT, "tasks": {**TEXTS, "description": "the first three"}}),
+            "description": "fan-outs in which only a person can let something go on",
+        },
         "note": TEXT,
     },
-    optional=("note", "held"),
+    optional=("note", "held", "asking"),
 )
 
 #: Name → schema and description.
