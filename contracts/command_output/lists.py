@@ -225,7 +225,19 @@ _TASK: dict[str, Schema] = {
         "stage", "agent", "model", "is_done", "calls", "seconds", "input_tokens", "output_tokens", "cost_usd"
     ),
 }
-_METRICS = of_fields({"at": AT, "home": _FIGURES, "last_24h": _FIGURES, "tasks": OBJECT})
+_METRICS = of_fields(
+    {
+        "at": AT,
+        "home": _FIGURES,
+        "last_24h": _FIGURES,
+        "tasks": OBJECT,
+        "removed": {
+            **or_null(OBJECT),
+            "description": "sums of removed tasks, for the counters of --prometheus; null if there are none",
+        },
+    },
+    optional=("removed",),
+)
 _REPORT = of_fields(
     {
         "at": AT,

@@ -55,7 +55,8 @@ def run(values: dict[str, Any]) -> int:
         return 0
     everything = metrics.refresh(home, held=queue_places.held(home))
     if values["prometheus"]:
-        print(statistics.prometheus(everything["home"], everything["tasks"].values()), end="")
+        home_figures, tasks = everything["home"], everything["tasks"].values()
+        print(statistics.prometheus(home_figures, tasks, removed=everything["removed"]), end="")
     elif values["json"]:
         out.data(everything)
     else:
