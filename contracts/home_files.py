@@ -186,6 +186,10 @@ _NOTICE = of_fields(
         **each(or_null(TEXT), "task_id", "task_name", "status", "project_dir", "agent", "stage", "packet"),
         "interrupt": {**COUNT, "description": "with `interrupted`: the number of the task's interrupt"},
         "approval": {**or_null(TEXT), "description": "with `interrupted`: the stage that waits for approval"},
+        "asked_by": {
+            "enum": ["agent", "person", ""],
+            "description": "with `interrupted`: who asked; empty for a limit, a failure or a gate",
+        },
         "rule": or_null(OBJECT),
         "tries": COUNT,
         "next_at": or_null(AT),
@@ -194,7 +198,7 @@ _NOTICE = of_fields(
     },
     optional=(
         *("task_id", "task_name", "status", "project_dir", "agent", "stage", "packet"),
-        *("interrupt", "approval"),
+        *("interrupt", "approval", "asked_by"),
         *("rule", "tries", "next_at", "after", "error"),
     ),
 )

@@ -20,6 +20,7 @@ from contracts.parts import (
     of_fields,
     or_null,
 )
+from holdfast.views.text.describe import HELD
 
 _QUEUE_ITEM = of_fields(
     {
@@ -224,7 +225,19 @@ _TASK: dict[str, Schema] = {
         "stage", "agent", "model", "is_done", "calls", "seconds", "input_tokens", "output_tokens", "cost_usd"
     ),
 }
-_METRICS = of_fields({"at": AT, "home": _FIGURES, "last_24h": _FIGURES, "tasks": OBJECT})
+_METRICS = of_fields(
+    {
+        "at": AT,
+        "home": _FIGURES,
+        "last_24h": _FIGURES,
+        "tasks": OBJECT,
+        "removed": {
+            **or_null(OBJECT),
+            "description": "sums of removed tasks, for the counters of --prometheus; null if there are none",
+        },
+    },
+    optional=("removed",),
+)
 _REPORT = of_fields(
     {
         "at": AT,
@@ -271,13 +284,15 @@ _DIGEST = of_fields(
             "items": of_fields(
                 {
                     "id": TEXT,
-                    "state": SHOWN_STATUS,
+                    "state": {"enum": [*SHOWN_STATUS["enum"], *HELD]},
                     **each(TEXT, "stage", "question", "reason", "waits", "concerns"),
                     "needs": {"enum": ["answer", "approve", "retry"]},
                     "labels": {"type": "object", "additionalProperties": TEXT},
                     "attempt": COUNT,
+                    "asking": {**TEXTS, "description": "of a fan-out: tasks that wait for a person"},
                 },
                 optional=(
+                    "asking",
                     "stage",
                     "question",
                     "reason",
@@ -295,9 +310,13 @@ _DIGEST = of_fields(
             **of_fields({"count": COUNT, "tasks": {**TEXTS, "description": "the first three"}}),
             "description": "tasks that the queue does not start by itself",
         },
+        "asking": {
+            **of_fields({"count": COUNT, "tasks": {**TEXTS, "description": "the first three"}}),
+            "description": "fan-outs in which only a person can let something go on",
+        },
         "note": TEXT,
     },
-    optional=("note", "held"),
+    optional=("note", "held", "asking"),
 )
 
 #: Name → schema and description.

@@ -11,9 +11,10 @@ import pytest
 
 import holdfast as holdfast_api
 from holdfast.testing import Scenario
-from tests.support import keepers
+from tests.support import keepers, kin
 from tests.support.fanouts import MERGES, agent, item, plan, project, rows, start, together
 from tests.support.loops import up
+from tests.support.mcp import Client
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need_sandbox
@@ -120,11 +121,16 @@ def test_what_breaks_the_others_is_left_out_and_told() -> None:
     assert f"{refused['id']}: " in reason
     assert not os.path.exists(children(task, "c")[0].packet)
     assert accept in task.read("outputs", f"{refused['id']}.merge.md").decode()
+    # What was merged can be looked at.
+    assert "next      holdfast diff f1         show what was merged\n" in holdfast("show", "f1").stdout
+    assert "→ holdfast diff f1 (show what was merged)" in holdfast("report").stdout
+    assert "- command: `holdfast diff f1`" in task.read("outputs", "_summary.md").decode()
     # Its own acceptance passed, but every view says that it was left out, and it is not merged alone.
     child, why = refused["task"], f"left out of the fan-out f1: {refused['reason']}"
     shown = holdfast("show", child).stdout
     assert "left out  of the fan-out f1: together with what is merged" in shown
     assert "holdfast apply" not in shown
+    assert "holdfast apply" not in holdfast("show", child, "--summary").stdout
     assert f"[{why}" in holdfast("ls").stdout
     (told,) = [line for line in holdfast("report").stdout.splitlines() if f"  {child}  completed" in line]
     assert f": {why}" in told
@@ -269,11 +275,15 @@ def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> N
 
 def test_a_fan_out_whose_items_wait_for_a_person_says_so() -> None:
     repo = project()
-    asks = Scenario().usage(input_tokens=500, output_tokens=500, cost_usd=0.25).interrupt_request("which?")
+    asks = Scenario().tool("sh", command=f"until [ -e {workspace()}/go ]; do sleep 0.05; done")
+    asks = asks.usage(input_tokens=500, output_tokens=500, cost_usd=0.25).interrupt_request("which?")
     asks = asks.result("ok").resumed(Scenario().tool("sh", command="echo b > b.txt").say("done").result("ok"))
     task = start(repo, asks, plan(item("a"), item("b", depends_on=["a"])))
     (child,) = children(task, "a")
-    eventually(lambda: os.path.exists(child.packet) and child.status() == "interrupted", 30, "a asks")
+    eventually(lambda: os.path.exists(child.packet) and child.status() == "running", 30, "a runs")
+    before = json.loads(holdfast("digest", "--json").stdout)["cursor"]
+    kin.go()
+    eventually(lambda: child.status() == "interrupted", 30, "a asks")
     waited = holdfast("wait", task.id, "--timeout", "30s")
     assert (waited.returncode, waited.stdout) == (4, "f1 running\n"), waited.stderr
     assert "f1 waits for a person, with f1.a; 'holdfast show f1.a' says what to do" in waited.stderr
@@ -290,6 +300,17 @@ def test_a_fan_out_whose_items_wait_for_a_person_says_so() -> None:
     assert [(each["task_id"], each["waits"]) for each in report["active"]] == [
         ("f1", "waits for a person, with f1.a")
     ]
+    told = json.loads(holdfast("digest", "f1", "--since", before, "--json").stdout)
+    assert told["asking"] == {"count": 1, "tasks": ["f1"]}
+    assert [(each["asking"], each["waits"]) for each in told["tasks"]] == [
+        (["f1.a"], "waits for a person, with f1.a")
+    ]
+    assert "1 running (asking: f1)" in holdfast("digest", "f1").stdout
+    with Client() as client:
+        for since, is_new in ((None, True), (before, True), (told["cursor"], False)):
+            cursor = {"since": since} if since else {}
+            assert client.call("wait", tasks=["f1"], timeout_s=0, **cursor)["finished"] == is_new, since
+        assert client.call("wait", labels={"fan-out": "f1"}, until="all", timeout_s=0)["finished"]
     task.stop()
 
 

@@ -454,6 +454,7 @@ def test_an_interrupt_reaches_the_overseer_with_its_reason(
     task.ask("interrupt", "-m", "which branch?")
     task.wait_for("interrupted")
     eventually(lambda: "Reason: which branch?" in read(got), what="the overseer was told")
+    assert "holdfast: it was interrupted by a person: which branch?\n" in read(got)
     task.stop()
 
 

@@ -105,6 +105,7 @@ def of_home(
             "cost_unknown_of": sum(_is_cost_unknown(task["api_usage"]) for task in chosen),
             #: Calls with unknown cost, also of tasks whose cost is known in part.
             "unpriced_calls": sum(task["api_usage"].get("unpriced_calls") or 0 for task in chosen),
+            "paid_calls": sum(task["api_usage"]["paid_calls"] for task in chosen),
             **_uncounted(sum(task["api_usage"].get("uncounted_takeovers") or 0 for task in chosen)),
         },
         "tool_usage": {
@@ -169,10 +170,40 @@ def _per_hour(ended: list[dict[str, Any]], now: float, since: float | None) -> f
 # ── Prometheus ──
 
 
-def prometheus(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> str:
-    """Prometheus text format: metrics of the home, and some of each task that has not ended."""
+def counters(home: dict[str, Any]) -> dict[str, Any]:
+    """The sums of `of_home` that only grow, but for tasks that are removed."""
+    usage = home["api_usage"]
+    return {
+        **{name: home[name] for name in ("interrupts", "retries", "attempts", "active_s")},
+        "input_tokens": usage["input_tokens"] or 0,
+        "output_tokens": usage["output_tokens"] or 0,
+        "cost_usd": usage["cost_usd"],
+        "tools": home["tool_usage"]["breakdown"],
+    }
+
+
+def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The sum of two sets of counters. A cost that neither knows is null."""
+    costs = [each["cost_usd"] for each in (one, other) if each["cost_usd"] is not None]
+    calls: tuple[dict[str, int], ...] = one["tools"], other["tools"]
+    return {
+        **{name: round(one[name] + other[name], 3) for name in one if name not in ("cost_usd", "tools")},
+        "cost_usd": round(sum(costs), 6) if costs else None,
+        "tools": {tool: sum(each.get(tool, 0) for each in calls) for tool in {**calls[0], **calls[1]}},
+    }
+
+
+def prometheus(
+    home: dict[str, Any], tasks: Iterable[dict[str, Any]], *, removed: dict[str, Any] | None = None
+) -> str:
+    """Prometheus text format: metrics of the home, and some of each task that has not ended.
+
+    `removed`: the counters of removed tasks. A counter must not fall: Prometheus would take that for a start
+    from zero, and count all that is left once more.
+    """
     lines: list[str] = []
-    for name, kind, about, samples in _families(home, tasks):
+    total = counters(home) if removed is None else added(counters(home), removed)
+    for name, kind, about, samples in _families(home, total, tasks):
         known = [(labels, value) for labels, value in samples if value is not None]
         if known:
             lines += [f"# HELP holdfast_{name} {about}", f"# TYPE holdfast_{name} {kind}"]
@@ -180,15 +211,14 @@ def prometheus(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _families(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> list[Family]:
-    usage = home["api_usage"]
+def _families(home: dict[str, Any], total: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> list[Family]:
     return [
         ("tasks", "gauge", "Tasks by state.", [({"status": s}, n) for s, n in home["by_status"].items()]),
         ("success_ratio", "gauge", "Share of ended tasks that completed.", [({}, home["success_rate"])]),
         ("interrupt_ratio", "gauge", "Share of tasks that were interrupted.", [({}, home["interrupt_rate"])]),
-        ("interrupts_total", "counter", "Interrupts.", [({}, home["interrupts"])]),
-        ("retries_total", "counter", "Retries, without those that cost none.", [({}, home["retries"])]),
-        ("attempts_total", "counter", "Attempts.", [({}, home["attempts"])]),
+        ("interrupts_total", "counter", "Interrupts.", [({}, total["interrupts"])]),
+        ("retries_total", "counter", "Retries, without those that cost none.", [({}, total["retries"])]),
+        ("attempts_total", "counter", "Attempts.", [({}, total["attempts"])]),
         (
             "iterations_per_hour",
             "gauge",
@@ -201,27 +231,27 @@ def _families(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> list[Fam
             "Average time from start to end.",
             [({}, home["average_duration_s"])],
         ),
-        ("active_seconds_total", "counter", "Time during which agents ran.", [({}, home["active_s"])]),
+        ("active_seconds_total", "counter", "Time during which agents ran.", [({}, total["active_s"])]),
         (
             "tokens_total",
             "counter",
             "Tokens, as reported by agents.",
             [
-                ({"direction": "input"}, usage["input_tokens"] or 0),
-                ({"direction": "output"}, usage["output_tokens"] or 0),
+                ({"direction": "input"}, total["input_tokens"]),
+                ({"direction": "output"}, total["output_tokens"]),
             ],
         ),
         (
             "cost_usd_total",
             "counter",
             "Cost in US dollars, as reported by agents.",
-            [({}, usage["cost_usd"])],
+            [({}, total["cost_usd"])],
         ),
         (
             "tool_calls_total",
             "counter",
             "Tool calls.",
-            [({"tool": name}, calls) for name, calls in home["tool_usage"]["breakdown"].items()],
+            [({"tool": name}, calls) for name, calls in total["tools"].items()],
         ),
         (
             "task_active_seconds",

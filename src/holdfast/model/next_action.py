@@ -236,6 +236,8 @@ class TaskFacts(Record):
     #: Its work was applied to the project: `merged into main`; empty if it was not.
     applied: str = ""
     workspace: str = "in_place"
+    #: Of a fan-out: the work of some items was merged.
+    has_merged: bool = False
     #: Of a completed task: the first stage in which tools were denied.
     denied: Denial | None = None
     #: Of a queued task: its item's state in the queue.
@@ -285,10 +287,11 @@ def for_manifest(
     held_by: str = "",
     is_runner_lost: bool = False,
     workspace: str = "",
+    has_merged: bool = False,
 ) -> NextAction:
     """The same from a manifest, or a row of the index, and what a view knows besides: the content of
-    last_failure.json, how to log in, the state in the queue and the failed task that holds it there, and the
-    workspace, if a completed task changed files in it."""
+    last_failure.json, how to log in, the state in the queue and the failed task that holds it there, the
+    workspace, if a completed task changed files in it, and whether items of a fan-out were merged."""
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     status, reason = manifest["status"], manifest.get("status_reason") or ""
     denied: list[dict[str, Any]] = manifest.get("denied") or []
@@ -314,6 +317,7 @@ def for_manifest(
             has_findings=any(stage.get("findings") for stage in stages),
             applied=applied_words(manifest),
             workspace=workspace,
+            has_merged=has_merged,
             denied=Denial.from_json(denied[0]) if denied else None,
             queue_state=queue_state,
             held_by=held_by,
@@ -474,7 +478,14 @@ def _failed(facts: TaskFacts) -> NextAction:
     if name not in ACTIONS:
         name = "raise_time" if facts.status == Status.TIMEOUT else "read_log"
     # The reason is shown beside it everywhere; what the action means is not.
-    return _filled(name, facts, "")
+    action = _filled(name, facts, "")
+    if name != "read_log" or not facts.has_merged:
+        return action
+    log, again = action.steps
+    diff = Suggestion(command=f"holdfast diff {facts.task_id}", does="show what was merged")
+    again = again.evolve(does="try what was left out again")
+    why = "Some items were merged, others were left out."
+    return NextAction(name="read_diff", why=why, steps=(diff, again), otherwise=(log,))
 
 
 def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:

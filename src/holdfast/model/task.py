@@ -342,10 +342,13 @@ class Task:
     @property
     def asked_by(self) -> str:
         """Who interrupted it, as in `Answer.asked_by`."""
-        if self.interrupted is not None and self.interrupted.by_request:
-            return "person"
+        if self.interrupted is None:
+            return ""
+        return "person" if self.interrupted.by_request else self.asker_of(self.interrupted.question)
+
+    def asker_of(self, question: str) -> str:
+        """The same for the question of an interrupt that stopped its agent, also before it is recorded."""
         intent = self.attempt.intent if self.attempt is not None else None
-        question = self.interrupted.question if self.interrupted is not None else None
         if intent is None or intent.intent != "interrupt" or intent.reason != question:
             return ""
         return "agent" if intent.request is None else "person"

@@ -75,4 +75,6 @@ def message(event: dict[str, Any]) -> str:
     if event["event"] == "interrupted" and str(event.get("reason") or "").startswith(INTERRUPTED_BY):
         return f"holdfast: {event.get('task_id') or 'a task'} was {event['reason']}"
     what = _EVENT_TEXTS.get(event["event"], str(event["event"]))
+    if event["event"] == "interrupted" and event.get("asked_by") == "person":
+        what = "was interrupted by a person"
     return f"holdfast: {event.get('task_id') or 'a task'} {what}{why}"

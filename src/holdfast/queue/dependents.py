@@ -51,13 +51,15 @@ class Dependents:
                 f"run without it; 'holdfast stop {one}' ends {one}{anyway}",
             )
 
-    def note_removed(self, task_id: str) -> None:
-        """Call after a packet was removed: tasks that are held because of it say so at once."""
+    def note_removed(self, task_id: str) -> list[Item]:
+        """Call after a packet was removed: tasks that are held because of it say so at once. Returns them."""
         try:
-            if self.of(task_id):
-                sync.open_queue(self._home).close()
+            if not self.of(task_id):
+                return []
+            with sync.open_queue(self._home) as queue:
+                return [item for item in queue.items() if item.state == "held" and task_id in item.waits_for]
         except StorageError:
-            return  # it is removed all the same, and the keeper updates the queue
+            return []  # it is removed all the same, and the keeper updates the queue
 
     def _look(self) -> dict[str, list[Item]]:
         dependents: dict[str, list[Item]] = {}

@@ -191,6 +191,18 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
     done = holdfast("archive", "it")
     assert done.returncode == 3
     assert "unmerged work" in done.stderr
+    assert "'holdfast archive --force it'" in done.stderr
+    other = worktree.make(Packet(ended("other").packet), workspace())
+    with open(os.path.join(other.path, "new.txt"), "w", encoding="utf-8") as file:
+        file.write("work")
+    done = holdfast("archive", "--all-ended")
+    assert done.returncode == 3
+    for task_id in ("it", "other"):
+        assert f"  {task_id} has unmerged work: 1 uncommitted file" in done.stderr
+    assert done.stderr.count("hint: ") == 1
+    assert "'holdfast archive --force it other' archives them" in " ".join(done.stderr.split())
+    assert done.stderr.endswith("0 tasks archived, 2 not\n")
+    os.unlink(os.path.join(other.path, "new.txt"))
     done = holdfast("prune", "--keep", "0", "--yes")
     assert done.returncode == 0  # keeping it is not a failure
     assert "kept: it has unmerged work" in done.stdout
@@ -333,5 +345,8 @@ def test_a_failed_task_that_others_need_is_neither_archived_nor_removed() -> Non
     assert "cannot remove first: third needs it to be completed" in refused.stderr
     assert "'holdfast rm --force first' removes it anyway" in refused.stderr
     assert "first failed" in holdfast("ls").stdout
-    assert holdfast("rm", "--force", "first").returncode == 0
+    done = holdfast("rm", "--force", "first")
+    assert done.returncode == 0
+    assert "third is held now: first is gone\n  holdfast queue retry third   run it anyway\n" in done.stderr
+    assert "second" not in done.stderr  # it was let run without it
     assert "first is gone" in holdfast("ls").stdout  # it cannot be retried any more

@@ -88,6 +88,15 @@ class TestWithoutTmux:
             view.kill()
             view.communicate(timeout=10)
 
+    def test_a_held_one_says_so_and_ends_it_with_4(self) -> None:
+        Task.shell("exit 1", "--id", "first", "--max-retries", "0").wait_for("failed")
+        assert holdfast("submit", "--id", "second", "--after", "first", "--", "true").returncode == 0
+        done = holdfast("attach", "second")
+        assert done.returncode == 4
+        talk = " ".join(done.stderr.split())
+        assert "second is held: first failed; 'holdfast retry first'" in talk
+        assert "'holdfast queue retry second'" in talk
+
     def test_an_ended_task_is_shown_and_left(self) -> None:
         task = Task.shell("seq 100")
         task.wait_for("completed")

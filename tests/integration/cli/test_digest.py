@@ -71,8 +71,8 @@ def test_a_held_task_is_not_just_queued(monkeypatch: pytest.MonkeyPatch) -> None
     assert "held" not in digest("bad")
     assert "1 failed, 1 held (held: next)" in holdfast("digest", "--since", cursor).stdout
     (task,) = [each for each in digest()["tasks"] if each["id"] == "next"]
-    assert (task["state"], task["needs"], task["waits"]) == ("queued", "retry", "held: bad failed")
-    assert "next queued: held: bad failed" in holdfast("digest").stdout
+    assert (task["state"], task["needs"], task["waits"]) == ("held", "retry", "bad failed")
+    assert "next held: bad failed" in holdfast("digest").stdout
     assert re.search(r"^tasks +1 failed, 1 held$", holdfast("status").stdout, re.MULTILINE)
     assert "tasks: 1 failed, 1 held\n" in holdfast("report").stdout
     assert "tasks       2: 1 failed, 1 held\n" in holdfast("metrics").stdout

@@ -93,6 +93,41 @@ def test_the_text_for_prometheus_has_a_number_on_each_line() -> None:
         assert line.startswith("#") or float(line.rsplit(" ", 1)[1]) >= 0
 
 
+def test_a_counter_does_not_fall_when_tasks_are_removed(home: str) -> None:
+    def counters() -> dict[str, float]:
+        lines = holdfast("metrics", "--prometheus").stdout.splitlines()
+        names = [line.split()[2] for line in lines if line.endswith(" counter")]
+        values = (line.rsplit(" ", 1) for line in lines if line.startswith(tuple(names)))
+        return {name: float(value) for name, value in values}
+
+    def play(*, cost_usd: float) -> None:
+        scenario = Scenario().tool("bash").usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd).result()
+        Task.play(scenario, "--id", "it").wait_for("completed")
+
+    play(cost_usd=0.25)
+    before = counters()
+    assert before["holdfast_cost_usd_total"] == 0.25
+    assert before['holdfast_tool_calls_total{tool="bash"}'] == 1
+    assert holdfast("rm", "it").returncode == 0
+    assert counters() == before
+    assert counters() == before  # counted once
+    assert figures()["home"]["tasks"] == 0
+    assert figures()["home"]["api_usage"]["cost_usd"] is None  # statistics are of what is there
+    play(cost_usd=0.5)
+    assert counters()["holdfast_cost_usd_total"] == 0.75
+    # Another task with the same id.
+    assert holdfast("rm", "it").returncode == 0
+    play(cost_usd=1.0)
+    before = counters()
+    assert before["holdfast_cost_usd_total"] == 1.75
+    # One that cannot be read is not removed.
+    journal = Home(home).packet("it").journal
+    os.rename(journal, f"{journal}.away")
+    assert counters() == before
+    os.rename(f"{journal}.away", journal)
+    assert counters() == before
+
+
 def test_a_home_without_tasks_and_errors(home: str) -> None:
     assert figures()["home"]["tasks"] == 0
     assert "tasks       none" in holdfast("metrics").stdout

@@ -63,10 +63,17 @@ def test_state_activity_interrupts_and_figures() -> None:
 
 
 def test_a_cost_that_is_known_in_part_is_said_to_be_so() -> None:
-    Task.play(Scenario().usage(cost_usd=0.25).result()).wait_for("completed")
     Task.shell("true").wait_for("completed")  # a command costs nothing
-    assert "cost $0.25\n" in holdfast("report").stdout
-    Task.play(Scenario().crash("KILL", once=True).result()).wait_for("completed")
+    for verb in ("report", "metrics"):
+        text = holdfast(verb).stdout
+        assert "no paid calls\n" in text
+        assert "cost unknown" not in text
+    Task.play(Scenario().usage(cost_usd=0.25).result()).wait_for("completed")
+    text = holdfast("report").stdout
+    assert "cost $0.25\n" in text
+    assert "cost unknown" not in text
+    Task.play(Scenario().crash("KILL", once=True).result(), "--id", "dear").wait_for("completed")
+    assert re.search(r"dear  completed after .*, cost unknown", holdfast("report").stdout)
     for verb in ("report", "metrics"):
         assert "cost at least $0.25 (unknown for 1 task)\n" in holdfast(verb).stdout
 
@@ -262,7 +269,7 @@ def test_a_spent_budget_that_holds_the_queue_needs_you_and_removed_tasks_are_sai
     needs = text.split("## Needs you (1)")[1].split("##")[0]
     assert f"the queue  limit: {why} → holdfast config path" in needs
     assert text.count(why) == 1
-    missing = "cost unknown; removed tasks (at least $6.00 today) are not included"
+    missing = "no paid calls; removed tasks (at least $6.00 today) are not included"
     assert missing in text
     assert missing in holdfast("metrics").stdout
     os.unlink(os.path.join(home, "settings.json"))  # also without a budget

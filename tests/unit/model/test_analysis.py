@@ -154,6 +154,7 @@ def test_rates_and_averages_of_a_home() -> None:
         "cost_usd": 1.0,
         "cost_unknown_of": 1,
         "unpriced_calls": 0,
+        "paid_calls": 3,
     }
     assert home["tool_usage"]["breakdown"] == {"Bash": 3, "Read": 3}
     # From the first start to the last end: a home that was idle before and after was not slower.

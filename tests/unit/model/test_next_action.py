@@ -58,6 +58,7 @@ def view(status: str, *, failure_class: str = "", **facts: object) -> TaskFacts:
             "",
         ),
         (view("interrupted", failure_class="timeout"), "raise_time", "holdfast resume t1", ""),
+        (view("failed", has_merged=True), "read_diff", "holdfast diff t1", "holdfast retry t1"),
         (view("failed", failure_class="auth"), "login", "claude auth login", "holdfast retry t1"),
         (view("failed", failure_class="transient"), "retry", "holdfast retry t1", ""),
         (

@@ -60,3 +60,5 @@ def test_only_its_cause_tells_an_interrupt_by_down_from_a_question() -> None:
     assert rules.message({**event, "cause": ""}) == "holdfast: t1 needs a person: holdfast down --now"
     event = {"event": "interrupted", "task_id": "t1", "reason": "interrupted by ada@host"}
     assert rules.message(event) == "holdfast: t1 was interrupted by ada@host"
+    event = {"event": "interrupted", "task_id": "t1", "reason": "not now", "asked_by": "person"}
+    assert rules.message(event) == "holdfast: t1 was interrupted by a person: not now"

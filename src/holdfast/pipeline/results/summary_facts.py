@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.model import concerns, next_action, permissions
-from holdfast.model.next_action import NextAction, TaskFacts
+from holdfast.model import concerns, fan_out, next_action, permissions
+from holdfast.model.next_action import NextAction, Suggestion, TaskFacts
 from holdfast.model.record import Record
 from holdfast.pipeline.triage import BY_OUTCOME, REMEDIES, FailureClass, remedy
 
@@ -121,12 +121,14 @@ def view_of(
     login: str = "",
     tail: str = "",
     has_changes: bool = False,
+    has_merged: bool = False,
     output_lines: dict[str, int] | None = None,
 ) -> SummaryView:
     """The facts of a task.
 
     The journal does not have these: how to log in to the current agent, the end of the task's log, whether
-    the workspace changed, and the number of output lines of each stage.
+    the workspace changed, whether items of a fan-out were merged, and the number of output lines of each
+    stage.
     """
     spec, attempt, usage = task.spec, task.attempt, task.total_usage
     ended = attempt.ended if attempt is not None else None
@@ -148,7 +150,7 @@ def view_of(
         repairs=tuple("; ".join(repair.reasons) for _, repair in task.repair_log),
         exit_code=ended.exit_code if ended is not None else None,
         stages=tuple(_stage(task, stage, (output_lines or {}).get(stage.name)) for stage in spec.stages),
-        action=next_action.for_task(action_facts(task, login=login, has_changes=has_changes)),
+        action=_action(task, action_facts(task, login=login, has_changes=has_changes, has_merged=has_merged)),
         failure=_failure(task),
         paid_calls=task.paid_calls if pipeline is not None else None,
         paid_call_budget=task.paid_limit,
@@ -173,7 +175,9 @@ def view_of(
     )
 
 
-def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> TaskFacts:
+def action_facts(
+    task: Task, *, login: str = "", has_changes: bool = False, has_merged: bool = False
+) -> TaskFacts:
     """The facts that decide on a task's next action."""
     attempt, interrupted = task.attempt, task.interrupted
     states = task.stage_states.values()
@@ -199,8 +203,21 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         applied=next_action.applied_words(applied),
         objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,
+        has_merged=has_merged,
         denied=next(iter(permissions.denials(task)), None),
     )
+
+
+def _action(task: Task, facts: TaskFacts) -> NextAction:
+    """What to do next. The summary of an item is not written again after its fan-out has merged its work, or
+    left it out: so it says where that is shown."""
+    action, spec = next_action.for_task(facts), task.spec
+    parent = spec.labels.get(fan_out.LABEL)
+    if action.name != "apply" or parent is None or parent != spec.parent:
+        return action
+    look = Suggestion(command=f"holdfast show {parent}", does="see whether it was merged")
+    why = f"its fan-out {parent} merges its work, or leaves it out"
+    return action.evolve(name="read_diff", why=why, steps=(look, *action.steps[:1]))
 
 
 def _cumulative(budget: Any, *before: Any) -> Any:

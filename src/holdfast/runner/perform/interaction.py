@@ -139,7 +139,8 @@ def save_context(context: Context, step: SaveContext) -> None:
 def post_notice(context: Context, step: PostNotice) -> None:
     """Leave a notice for every matching rule."""
     reason = context.ledger.redact(step.reason)
-    notices.post(context.ledger, step.event, reason, cause=step.cause, approval=step.approval)
+    ledger = context.ledger
+    notices.post(ledger, step.event, reason, cause=step.cause, approval=step.approval, asked_by=step.asked_by)
     failpoint("step.post_notice")
     if step.attempt:
         context.remembered.refusals_announced.add(step.attempt)

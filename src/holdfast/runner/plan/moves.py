@@ -83,6 +83,7 @@ def plan_interrupt(task: Task, prepared: PreparedInterrupt) -> Step:
             reason=prepared.question,
             cause=prepared.cause,
             approval=prepared.approval,
+            asked_by="person" if prepared.request is not None else task.asker_of(prepared.question),
         )
     if not prepared.has_file:
         return WriteInterruptFile(question=prepared.question, approval=prepared.approval)

@@ -86,6 +86,8 @@ class PostNotice(Record):
     attempt: int = 0
     #: The stage that waits for approval.
     approval: str | None = None
+    #: Who interrupted it, as in `Answer.asked_by`.
+    asked_by: str = ""
 
 
 class WriteInterruptFile(Record):

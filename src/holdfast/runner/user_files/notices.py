@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
 
 def post(
-    ledger: Ledger, event: str, reason: str | None = None, *, cause: str = "", approval: str | None = None
+    ledger: Ledger,
+    event: str,
+    reason: str | None = None,
+    *,
+    cause: str = "",
+    approval: str | None = None,
+    asked_by: str = "",
 ) -> int:
     """Post a notice for each rule that matches `event` (a state, `quality_gate`, …). `approval` is the stage
-    that a person must approve.
+    that a person must approve, `asked_by` who interrupted the task, as in `Answer`.
 
     Returns how many; never raises. When a task ends, notices are posted before `_task.done` is written and
     delivered after it. A kill in between can cause a duplicate, never a loss.
@@ -55,7 +61,7 @@ def post(
     }
     if event == Status.INTERRUPTED:
         # A reply is for this interrupt and no later one. Its move is journalled after the notice.
-        happened |= {"interrupt": task.interrupts + 1, "approval": approval}
+        happened |= {"interrupt": task.interrupts + 1, "approval": approval, "asked_by": asked_by}
     after = packet.task_done if status in ENDS else None
     posted = outbox.post(packet.home, rules, happened, ledger.redact, after=after)
     if posted:

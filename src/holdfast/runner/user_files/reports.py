@@ -26,17 +26,20 @@ _TAIL_LINES = 20
 def write(ledger: Ledger) -> None:
     """Write all reports for the current state. On a full disk the old ones stay."""
     task, packet = ledger.task, ledger.packet
+    items, has_merged = tuple[str, ...](), False
+    if task.spec.fan_out is not None:
+        from holdfast.packet import fan_out
+
+        items = tuple(item.text for item in fan_out.items(packet, task.spec.fan_out))
+        has_merged = fan_out.accepted_merges(packet) > 0
     view = summary_facts.view_of(
         task,
         updated_at=clock.iso_now(),
         login=_login(ledger),
         tail=ledger.tail(_TAIL_LINES),
         has_changes=_has_changes(task),
-    )
-    if task.spec.fan_out is not None:
-        from holdfast.packet import fan_out
-
-        view = view.evolve(items=tuple(item.text for item in fan_out.items(packet, task.spec.fan_out)))
+        has_merged=has_merged,
+    ).evolve(items=items)
     try:
         text = ledger.redact(summary.render(view))
         atomic.write(packet.summary, text.encode("utf-8", "backslashreplace"), durable=False)

@@ -10,6 +10,7 @@ position follows.
 
 from __future__ import annotations
 
+import operator
 import os
 
 from holdfast import quick_json
@@ -31,8 +32,9 @@ SCHEMA = "holdfast.digest/1"
 MAX_BYTES = 4096
 #: Ended tasks in a full digest.
 RECENT = 20
-#: Most ids of held tasks. They are in every digest, so there is room for few.
-_HELD = 3
+#: Most ids of tasks that are held, or that wait for a person. They are in every digest, so there is room for
+#: few.
+_STUCK = 3
 #: In place of the id of an index: there was no task yet.
 _NONE = "none"
 #: Most bytes that the last task told adds to a cursor.
@@ -55,7 +57,7 @@ def gather(
 ) -> dict[str, Any]:
     """The digest since a cursor, or a full one; of the tasks with these ids and labels."""
     if not os.path.isdir(home.tasks):
-        return _fitted([], {}, [], index=_NONE, newest=0, since=since, is_known=since == f"{_NONE}.0")
+        return _fitted([], {}, {}, index=_NONE, newest=0, since=since, is_known=since == f"{_NONE}.0")
     index = Index(home)
     try:
         live, counts = index.overview()
@@ -68,6 +70,10 @@ def gather(
         is_for_some = only is not None or bool(wanted)
         ended = index.ended(None if is_for_some else RECENT) if is_for_some or is_full else []
         changes = _full(index, [*live, *ended], told) if is_full else index.changed_since(start or 0)
+        for row in (*live, *(row for _, _, row in changes if row is not None)):
+            if row.get("labels"):
+                describe.mark_waiting_for_person(row, home.packet(row["task_id"]))
+        changes = changes if is_full else _with_asking(changes, live)
         if is_for_some:
             live = [row for row in live if _is_asked(row, only, wanted)]
             counts = _counts([*live, *(row for row in ended if _is_asked(row, only, wanted))])
@@ -85,6 +91,7 @@ def gather(
     queued = [row for row in live if row["status"] == Status.QUEUED]
     QueuePlaces(home).arrange([*queued, *(row for _, _, row in changes if row is not None)])
     held = [row for row in queued if describe.is_held(row)]
+    asking = [row["task_id"] for row in live if row.get("asking")]
     for row in held:
         counts[Status.QUEUED] -= 1
         counts[describe.state(row)] = counts.get(describe.state(row), 0) + 1
@@ -94,7 +101,7 @@ def gather(
     return _fitted(
         changes,
         counts,
-        [row["task_id"] for row in held],
+        {"held": [row["task_id"] for row in held], "asking": asking},
         index=name,
         newest=newest,
         since=since,
@@ -139,6 +146,18 @@ def _full(index: Index, rows: list[dict[str, Any]], told: Told | None) -> list[C
     return [(at, task_id, by_id[task_id]) for at, task_id in found if told is None or (at, task_id) > told]
 
 
+def _with_asking(changes: list[Change], live: list[dict[str, Any]]) -> list[Change]:
+    """With fan-outs that wait for a person: their items have changed, they themselves have not."""
+    known = {task_id for _, task_id, _ in changes}
+    more: list[Change] = []
+    for row in live:
+        task_id = row["task_id"]
+        if row.get("asking") and task_id not in known:
+            numbers = [at for at, changed, _ in changes if changed.startswith(f"{task_id}.")]
+            more += [(max(numbers), task_id, row)] if numbers else []
+    return sorted([*changes, *more], key=operator.itemgetter(0))
+
+
 def _is_asked(row: dict[str, Any], only: Collection[str] | None, wanted: Mapping[str, str] | None) -> bool:
     return (only is None or row["task_id"] in only) and labels.match(row, wanted or {})
 
@@ -153,7 +172,7 @@ def _counts(rows: list[dict[str, Any]]) -> dict[str, int]:
 def _fitted(
     changes: list[Change],
     counts: dict[str, int],
-    held: list[str],
+    stuck: dict[str, list[str]],
     *,
     index: str,
     newest: int,
@@ -161,7 +180,10 @@ def _fitted(
     is_known: bool,
     is_full: bool = False,
 ) -> dict[str, Any]:
-    """As many changes as fit, the oldest first: the cursor is after the last of them."""
+    """As many changes as fit, the oldest first: the cursor is after the last of them.
+
+    `stuck`: tasks that the queue holds, and fan-outs that wait for a person with their items.
+    """
     digest: dict[str, Any] = {
         "schema": SCHEMA,
         "cursor": f"{index}.{newest}",
@@ -171,9 +193,10 @@ def _fitted(
         "gone": [],
         "left_out": len(changes),
     }
-    if held:
-        # The queue holds a task without a change of the task, so no cursor knows when.
-        digest["held"] = {"count": len(held), "tasks": held[:_HELD]}
+    for name, tasks in stuck.items():
+        if tasks:
+            # This comes without a change of the task, so no cursor knows when.
+            digest[name] = {"count": len(tasks), "tasks": tasks[:_STUCK]}
     if since is not None and not is_known:
         digest["note"] = "unknown cursor: this is a full digest"
     room = MAX_BYTES - _size(digest) - 1 - (_TOLD_BYTES if is_full else 0)
@@ -210,10 +233,12 @@ def _entry(row: dict[str, Any]) -> dict[str, Any]:
         entry["question"] = _cut(interrupt.get("reason") or "", _QUESTION_BYTES)
     elif row.get("status_reason") and row["status"] != Status.COMPLETED:
         entry["reason"] = _cut(row["status_reason"], _REASON_BYTES)
+    if row.get("asking"):
+        entry["asking"] = row["asking"][:_STUCK]
     place: dict[str, Any] = row.get("queue") or {}
     if describe.is_held(row):
-        entry["needs"] = "retry"
-        entry["waits"] = _cut(f"{place['state']}: {place['waits']}", _REASON_BYTES)
+        entry["state"], entry["needs"] = place["state"], "retry"
+        entry["waits"] = _cut(place["waits"], _REASON_BYTES)
     elif waits := describe.waiting_for(row) or place.get("waits"):
         entry["waits"] = _cut(waits, _REASON_BYTES)
     if concerns := describe.concerns(row):

@@ -288,6 +288,7 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "run": row.get("run") or 1,
         "cost_usd": usage.get("cost_usd"),
         "unpriced_calls": usage.get("unpriced_calls") or 0,
+        "paid_calls": row.get("paid_calls") or 0,
         "last_words": describe.last_words(row, tail.last_line(packet.output_log)),
         "branch": f"holdfast/{row['task_id']}" if has_branch else None,
         "diffstat": _diffstat(packet) if has_branch else None,

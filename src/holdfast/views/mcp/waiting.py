@@ -74,12 +74,14 @@ class Wait:
         if self._until == "change":
             return bool(found["tasks"] or found["gone"])
         stuck = {task_id for task_id in self._queue.stuck_in_queue() if self._is_asked(task_id)}
+        # Fan-outs that wait for a person with their items.
+        asking: int = found["asking"]["count"] if "asking" in found else 0
         if self._until == "all":
             at_work = sum(count for state, count in found["counts"].items() if state not in _SETTLED)
-            return at_work <= len(stuck)
+            return at_work <= len(stuck) + asking
         # What does not fit into the digest is not known here.
         return bool(found["gone"] or found["left_out"]) or any(
-            task["id"] in stuck or self._is_settled(task) for task in found["tasks"]
+            task["id"] in stuck or "asking" in task or self._is_settled(task) for task in found["tasks"]
         )
 
     def _is_settled(self, task: dict[str, Any]) -> bool:

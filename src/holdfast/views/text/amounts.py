@@ -77,7 +77,7 @@ def dollars(usd: float | None, *, is_partial: bool) -> str:
 def usage(reported: dict[str, Any] | None, *, paid_calls: int | None = None) -> str:
     """`12.3k tokens in, 950 out, cost $1.20`. What no agent reported is unknown, not zero.
 
-    With `paid_calls`, a task that had none, such as a plain command, says so.
+    With `paid_calls`, tasks that had none, such as plain commands, say so.
     """
     reported = reported or {}
     count_in, count_out = reported.get("input_tokens") or 0, reported.get("output_tokens") or 0

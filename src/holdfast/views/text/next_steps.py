@@ -12,6 +12,7 @@ from holdfast.packet import load
 from holdfast.store import admitted, atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def read(
         held_by=held_by,
         is_runner_lost=is_runner_lost,
         workspace=workspace,
+        has_merged=_has_merged(packet, manifest),
     )
     if waiting := manifest.get("asking"):
         return _of_items(packet, waiting, action)
@@ -58,6 +60,15 @@ def read(
         if refused := fan_out.refusal(packet, manifest):
             action = _of_left_out(packet, refused, action)
     return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
+
+
+def _has_merged(packet: Packet, manifest: dict[str, Any]) -> bool:
+    """Whether a failed fan-out merged the work of some items."""
+    if manifest["status"] != Status.FAILED or not describe.is_fan_out(manifest):
+        return False
+    from holdfast.packet import fan_out  # few tasks are one
+
+    return fan_out.accepted_merges(packet) > 0
 
 
 def _is_ours(packet: Packet) -> bool:

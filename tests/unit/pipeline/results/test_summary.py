@@ -264,10 +264,10 @@ def test_any_task_has_at_most_eighty_lines_with_the_conclusion_in_the_first_five
 # ── from a task ──
 
 
-def task_of(*events: ev.Event, pipeline: bool = True) -> Task:
+def task_of(*events: ev.Event, pipeline: bool = True, task_id: str = "t1", **fields: object) -> Task:
     names = ("gemini_brief", "codex_impl") if pipeline else ("command_run",)
     spec = TaskSpec(
-        task_id="t1",
+        task_id=task_id,
         task_name="fix the door",
         goal="a door that closes",
         agent="codex",
@@ -277,6 +277,7 @@ def task_of(*events: ev.Event, pipeline: bool = True) -> Task:
         ),
         limits=Limits(),
         pipeline=PipelineSpec(intent="safe_impl", group="impl", profile="safe_impl") if pipeline else None,
+        **fields,  # type: ignore[arg-type]
     )
     task = Task()
     apply(task, ev.TaskCreated(task_id="t1", spec=spec.to_json(), status="spawning"), clock.iso(1e9))
@@ -351,6 +352,19 @@ def test_findings_that_are_no_objection_are_offered_to_be_read(findings: dict[st
     )
     commands = [step.command for step in view_of(task).action.choices]
     assert ("holdfast show t1 --findings" in commands) == bool(findings)
+
+
+@pytest.mark.parametrize("labels", [{}, {"fan-out": "f1"}])
+def test_the_work_of_an_item_is_its_fan_outs_to_merge(labels: dict[str, str]) -> None:
+    """Whether it was left out is decided after this summary was written."""
+    ended = (*attempt(1, "command_run", "success", 0), moved("completed"))
+    where = {"workspace": "worktree", "labels": labels, "parent": "f1"}
+    task = task_of(*ended, pipeline=False, task_id="f1.a", **where)
+    text = render(view_of(task, has_changes=True))
+    if labels:
+        assert "- next_action: **read_diff** (its fan-out f1 merges its work, or leaves it out)" in text
+        assert "- command: `holdfast show f1`\n- then: `holdfast diff f1.a`" in text
+    assert ("holdfast apply" in text) == (not labels)
 
 
 def test_a_failure_that_a_later_attempt_overcame_is_reported_as_such() -> None:

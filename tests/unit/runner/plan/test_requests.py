@@ -157,7 +157,7 @@ def test_an_interrupt_without_agents_is_prepared_like_every_other_and_then_answe
     assert next_step(story, request=pending) == asking(question, request="R")
     prepared = PreparedInterrupt(question=question, reason=question, request="R", is_saved=True)
     for step, done in (
-        (PostNotice(event="interrupted", reason=question), "is_announced"),
+        (PostNotice(event="interrupted", reason=question, asked_by="person"), "is_announced"),
         (WriteInterruptFile(question=question), "has_file"),
     ):
         assert next_step(story, memory(interrupting=prepared), request=pending) == step

@@ -65,6 +65,7 @@ def run(values: dict[str, Any]) -> int:
         )
     older_s = option_values.duration(values["older_than"], "--older-than")
     status, count, refused = 0, 0, 0
+    unmerged: dict[str, NotPossible] = {}
     dependents = Dependents(home)
     packets = retention.ended(home) if values["all_ended"] else _find(home, values["task"])
     for packet in packets:
@@ -76,17 +77,24 @@ def run(values: dict[str, Any]) -> int:
             continue
         try:
             dependents.check_unneeded(packet.task_id, "archive")
-            kept = _unmerged(packet, force=values["force"])
+            kept = _unmerged(packet)
+            if kept is not None and not values["force"]:
+                unmerged[packet.task_id] = kept  # said once for all of them
+                continue
             page = _write_notes(packet, make=values["notes"])
             target = archive(packet)
             count += 1
             out.talk(f"archived {packet.task_id} in {target.path}" + (f", notes in {page}" if page else ""))
-            if kept:
+            if kept is not None:
                 out.talk(f"its worktree stays: {kept}")
         except HoldfastError as error:
             out.complain(error)
             refused += 1
             status = status or error.exit_status
+    if unmerged:
+        refused += len(unmerged)
+        found = out.complain(_all_unmerged(unmerged))
+        status = status or found
     if not count and not status:
         out.talk("nothing to archive")
     elif values["all_ended"]:
@@ -116,15 +124,25 @@ def _restore(home: Home, values: dict[str, Any]) -> int:
     return status
 
 
-def _unmerged(packet: Packet, *, force: bool) -> str:
-    """What of its work is merged nowhere; empty if all is. Raises NotPossible for it without `force`."""
+def _unmerged(packet: Packet) -> NotPossible | None:
+    """Says what of its work is merged nowhere; None if all is."""
     try:
         check_merged(packet)
     except NotPossible as error:
-        if not force:
-            raise
-        return str(error)
-    return ""
+        return error
+    return None
+
+
+def _all_unmerged(unmerged: dict[str, NotPossible]) -> NotPossible:
+    """One error about all tasks with unmerged work."""
+    if len(unmerged) == 1:
+        return next(iter(unmerged.values()))
+    return NotPossible(
+        f"{len(unmerged)} tasks have work that is merged nowhere",
+        details=tuple(map(str, unmerged.values())),
+        hint="'holdfast show TASK' says what to do with the work of each; 'holdfast archive --force "
+        f"{' '.join(unmerged)}' archives them and keeps their worktrees",
+    )
 
 
 def _find(home: Home, texts: list[str], *, archived: bool = False) -> list[Packet | HoldfastError]:

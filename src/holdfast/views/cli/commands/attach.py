@@ -14,10 +14,14 @@ from holdfast.views.cli.follow import loop
 from holdfast.views.cli.follow.log_view import AttachView
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
 from holdfast.views.cli.show import out
+from holdfast.views.settle import SettleCheck
+from holdfast.views.text import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.views.cli.follow.loop import Until
 
 _LINES = 40
 
@@ -52,21 +56,45 @@ def run(values: dict[str, Any]) -> int:
     """Show the task; the exit status is that of the task."""
     packet = load.find(Home(paths.home()), values["task"])
     lines = _lines(values["lines"])
-    if not values["no_tmux"] and _is_live(packet) and _wants_tmux(packet):
+    held = _HeldCheck(packet.home)
+    until = _has_ended if values["stay"] else held.is_over
+    if not values["no_tmux"] and _is_live(packet, until) and _wants_tmux(packet):
         return _in_tmux(packet)
     try:
         manifest = loop.follow_one(
             packet,
             AttachView(packet, lines=lines),
-            until=_has_ended if values["stay"] else load.is_settled,
+            until=until,
             stays=values["stay"],
         )
     except KeyboardInterrupt:
         out.talk(f"detached; 'holdfast attach {packet.task_id}' re-attaches")
         return 130
+    if held.why:
+        out.talk(fit_text.printable(held.why))
+        return exit_status(manifest)
     from holdfast.views.cli.follow import report  # not needed if one detaches
 
     return report.report(packet, manifest, has_shown_log=True)
+
+
+class _HeldCheck:
+    """Whether a task is not followed any further, also because the queue will never start it."""
+
+    def __init__(self, home: Home) -> None:
+        #: Why it is held in the queue, and what to type; empty if it is not.
+        self.why = ""
+        self._is_settled = SettleCheck(home, self._note)
+
+    def is_over(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+        """For the task with this manifest."""
+        self.why = ""
+        # Of a queued task only: SettleCheck reads all items of a fan-out.
+        check = self._is_settled if manifest["status"] == Status.QUEUED else load.is_settled
+        return check(packet, manifest)
+
+    def _note(self, why: str) -> None:
+        self.why = why
 
 
 def _has_ended(packet: Packet, manifest: dict[str, Any]) -> bool:
@@ -98,9 +126,10 @@ def _in_tmux(packet: Packet) -> int:
     return 0
 
 
-def _is_live(packet: Packet) -> bool:
-    status = Status(load.read_manifest(packet)["status"])
-    return status not in ENDS and status is not Status.INTERRUPTED
+def _is_live(packet: Packet, until: Until) -> bool:
+    manifest = load.read_manifest(packet)
+    status = Status(manifest["status"])
+    return status not in ENDS and status is not Status.INTERRUPTED and not until(packet, manifest)
 
 
 def _wants_tmux(packet: Packet) -> bool:

@@ -58,9 +58,10 @@ def run(values: dict[str, Any]) -> int:
     for task_id in found["gone"]:
         print(f"{task_id} is gone")
     counts = ", ".join(f"{count} {state}" for state, count in found["counts"].items()) or "no tasks"
-    if "held" in found:
-        more = ", …" if found["held"]["count"] > len(found["held"]["tasks"]) else ""
-        counts += f" (held: {', '.join(found['held']['tasks'])}{more})"
+    for name in ("held", "asking"):
+        if name in found:
+            more = ", …" if found[name]["count"] > len(found[name]["tasks"]) else ""
+            counts += f" ({name}: {', '.join(found[name]['tasks'])}{more})"
     left = f"; {found['left_out']} more with the next digest" if found["left_out"] else ""
     note = f" ({found['note']})" if "note" in found else ""
     print(f"{counts}{left}{note}")

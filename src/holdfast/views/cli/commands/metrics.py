@@ -55,7 +55,8 @@ def run(values: dict[str, Any]) -> int:
         return 0
     everything = metrics.refresh(home, held=queue_places.held(home))
     if values["prometheus"]:
-        print(statistics.prometheus(everything["home"], everything["tasks"].values()), end="")
+        home_figures, tasks = everything["home"], everything["tasks"].values()
+        print(statistics.prometheus(home_figures, tasks, removed=everything["removed"]), end="")
     elif values["json"]:
         out.data(everything)
     else:
@@ -98,7 +99,7 @@ def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _home_rows(home: dict[str, Any], missing_usd: float | None) -> list[tuple[str, str]]:
     states = ", ".join(f"{count} {state}" for state, count in home["by_status"].items()) or "none"
-    average, longest = home["average_duration_s"], home["longest_duration_s"]
+    average, longest, used = home["average_duration_s"], home["longest_duration_s"], home["api_usage"]
     took = (
         "-"
         if average is None
@@ -120,7 +121,7 @@ def _home_rows(home: dict[str, Any], missing_usd: float | None) -> list[tuple[st
         ("per hour", _per_hour(home["iterations_per_hour"])),
         ("duration", took),
         ("active", clock.duration_text(home["active_s"])),
-        ("usage", amounts.usage(home["api_usage"]) + amounts.without_removed(missing_usd)),
+        ("usage", amounts.usage(used, paid_calls=used["paid_calls"]) + amounts.without_removed(missing_usd)),
         ("tools", _tools(home["tool_usage"])),
     ]
 

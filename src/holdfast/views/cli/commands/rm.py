@@ -100,11 +100,15 @@ def run(values: dict[str, Any]) -> int:
             daemons = leftovers.still_running(packet)  # read now: the journal is about to be removed
             left = [] if values["items"] else _items_left(home, packet)
             remove_task(packet)
-            dependents.note_removed(packet.task_id)
+            held = dependents.note_removed(packet.task_id)
             removed.append(packet.task_id)
             running = ", ".join(f"{pid} {command}" for pid, command in daemons.items())
             _audit(home, packet.task_id, f"still running: {running}" if running else "")
             out.talk(f"removed {packet.task_id}" + (f"; {worktree_note}" if worktree_note else ""))
+            for item in held:
+                if item.task_id not in names:
+                    out.talk(f"{item.task_id} is held now: {item.reason}")
+                    out.step(f"holdfast queue retry {item.task_id}", "run it anyway")
             if left := [name for name in left if name not in names]:
                 out.talk(f"the tasks of its items stay: {', '.join(left)}")
                 # A label chooses no archived task.

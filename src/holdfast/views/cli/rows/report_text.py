@@ -182,14 +182,14 @@ def _queue_line(row: dict[str, Any]) -> str:
 def _ended_line(row: dict[str, Any], *, is_told: bool) -> str:
     """`is_told`: it needs you, so why, and what to do, is said there."""
     known = amounts.dollars(row["cost_usd"], is_partial=bool(row.get("unpriced_calls")))
-    known += amounts.in_runs(row) if known else ""
+    cost = known + amounts.in_runs(row) if known else "cost unknown" if row["paid_calls"] else ""
     took = clock.duration_text(row["took_s"])
     if (row.get("waited_s") or 0.0) >= 1.0:
         took += f" (waited {clock.duration_text(row['waited_s'])})"
     parts = [f"{row['status']} after {took}"]
     counts = ((row["repairs"], "repair"), (row["retries"], "retry"))
     parts += [amounts.plural(count, name) for count, name in counts if count]
-    parts += [known, _changed(row), row["applied"], row["accepted"]]
+    parts += [cost, _changed(row), row["applied"], row["accepted"]]
     line = f"{_hour(row['finished_at'])}  {row['task_id']}  {', '.join(part for part in parts if part)}"
     why = row["concerns"] if row["status"] == "completed" else row["reason"]
     said = describe.without_headings(row["last_words"] or "")
@@ -245,6 +245,7 @@ def _hour(at: str) -> str:
 
 def _statistics(statistics: dict[str, Any], removed_usd: float | None) -> list[str]:
     average, tools = statistics["average_duration_s"], statistics["tool_usage"]
+    used = statistics["api_usage"]
     names = ", ".join(f"{name} {count}" for name, count in list(tools["breakdown"].items())[:_TOOLS])
     return [
         f"{statistics['ended']} ended, {statistics['completed']} completed"
@@ -254,7 +255,7 @@ def _statistics(statistics: dict[str, Any], removed_usd: float | None) -> list[s
         + f"; {amounts.plural(statistics['retries'], 'retry')}",
         f"{amounts.plural(round(statistics['iterations_per_hour'] or 0, 1), 'task')} an hour, "
         + ("no duration yet" if average is None else f"{clock.duration_text(average)} on average"),
-        amounts.usage(statistics["api_usage"]) + amounts.without_removed(removed_usd),
+        amounts.usage(used, paid_calls=used["paid_calls"]) + amounts.without_removed(removed_usd),
         amounts.plural(tools["total"], "tool call") + (f": {names}" if names else ""),
     ]
 
