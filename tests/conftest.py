@@ -120,6 +120,15 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         )
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_settings_of_the_caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For tests without `clean_env`: the settings and notes of whoever runs the tests are not read, nor
+    written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def not_a_guest() -> Iterator[None]:
     """The Python API marks its process for good; the tests after it fork as a command does."""
