@@ -7,6 +7,7 @@ import shlex
 import sys
 
 from holdfast import ids, paths
+from holdfast.config import needs
 from holdfast.errors import HoldfastError, InvalidManifest, UsageError
 from holdfast.packet import asker, load
 from holdfast.pipeline.define import from_plan, new_packet, written_packet
@@ -23,6 +24,7 @@ from holdfast.views.cli.show import out, prompt
 from holdfast.views.create import agent_options
 from holdfast.views.facts import pipelines
 from holdfast.views.text import next_steps
+from holdfast.views.text.fit_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -280,7 +282,7 @@ def _trust(folder: str, written: WrittenPacket, draft: Draft, values: dict[str, 
     if draft.needs_trust:
         out.talk("commands of the plan, which is inside a project:")
         for command in draft.commands:
-            out.talk(f"  {command}")
+            out.talk(f"  {visible(needs.text(command))}")
         if not values["trust_project"] and (is_agent or values["json"] or not _is_confirmed()):
             return False
     if is_agent:
