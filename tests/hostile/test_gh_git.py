@@ -82,3 +82,24 @@ def test_the_git_of_gh() -> None:
         done = subprocess.run(["git", "status"], cwd=project.path, env=env, capture_output=True, check=False)
     assert done.returncode != 0
     assert not os.path.exists(ran)
+
+
+@pytest.mark.parametrize("known", ["", "forge.example"])
+def test_a_token_for_a_server_goes_to_no_host_that_the_repository_names(
+    known: str,
+) -> None:
+    """Also for `queue import gh:`."""
+    root = os.path.dirname(os.environ["HOLDFAST_HOME"])
+    programs, seen = os.path.join(root, "bin"), os.path.join(root, "seen")
+    os.mkdir(programs)
+    with open(os.path.join(programs, "gh"), "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\nenv > {seen}\necho '[]'\n")
+    os.chmod(os.path.join(programs, "gh"), 0o755)
+    project = Repo(os.path.join(workspace(), "project"))
+    project.git("remote", "add", "origin", "https://forge.example/o/n.git")
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "GH_ENTERPRISE_TOKEN": "secret-1", "GH_HOST": known}
+    for source, is_told in (("gh:label=x", bool(known)), ("gh:repo=other.example/o/n", False)):
+        done = holdfast("queue", "import", source, cwd=project.path, env=env)
+        assert done.returncode == 0, done.stderr
+        with open(seen, encoding="utf-8") as file:
+            assert ("secret-1" in file.read()) == is_told

@@ -12,9 +12,11 @@ import pytest
 from holdfast.model.status import Status
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
+from holdfast.workspace import git
+from holdfast.workspace.git import settings
 from tests.hostile.planting import ATTRIBUTES, COMMANDS, INERT, Trap, write
 from tests.support.repos import Repo, judge, packet_for, prepare, report
-from tests.support.tasks import Task, holdfast
+from tests.support.tasks import Task, holdfast, workspace
 
 _LOCAL = ("-c", "protocol.file.allow=always")
 
@@ -255,3 +257,30 @@ def test_every_setting_that_runs_a_command_is_planted() -> None:
 
 def _pattern(key: str) -> str:
     return re.sub(r"<[^>]*>", "*", key).lower()
+
+
+@pytest.mark.parametrize("way", ["setting", "included", "exclude", "attributes"])
+def test_no_file_of_the_user_is_copied_because_a_repository_names_it(home: str, way: str) -> None:
+    """An archive brings `.git/config`. What the user's own settings name, and what is inside, counts."""
+    user = Repo(os.environ["HOME"], with_git=False)
+    key = user.write(".ssh/key", "SECRET\n")
+    user.write(".gitconfig", f"[core]\n\texcludesFile = {user.write('own', 'OWN')}\n")
+    repo = Repo(os.path.join(workspace(), "archive"))
+    named = f"[core]\n\texcludesFile = ~/.ssh/key\n\tattributesFile = {key}\n"
+    if way == "setting":
+        repo.write(".git/config", f"{repo.read('.git/config')}{named}")
+    elif way == "included":
+        repo.write("more", named)
+        repo.git("config", "include.path", "../more")
+    else:
+        place = os.path.join(repo.path, ".git", "info", way)
+        if os.path.lexists(place):
+            os.unlink(place)
+        os.symlink(key, place)
+    found = git.at(repo.path)
+    assert found is not None
+    texts = settings.read(found)
+    assert "SECRET" not in texts.exclude + texts.attributes + texts.user_attributes
+    assert "OWN" in texts.exclude
+    repo.git("config", "core.excludesFile", repo.write("rules", "INSIDE\n"))
+    assert "INSIDE" in settings.read(found).exclude

@@ -32,6 +32,11 @@ def elsewhere(name: str = "") -> str:
     return os.path.join(workspace(), "elsewhere", name).rstrip("/")
 
 
+def read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def write(path: str, text: str) -> str:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
@@ -77,7 +82,7 @@ def test_work_items_behind_a_link_in_a_project_run_no_command(way: str) -> None:
         inner = link(elsewhere("work"), os.path.join(repo.path, "work"))
         source = link(inner, os.path.join(workspace(), "own", "work"))
     done = import_from(source, repo)
-    assert "bad: it is inside a project and was not trusted yet: command" in done.stderr, done.stdout
+    assert "bad: it was not trusted yet: command" in done.stderr, done.stdout
     assert tasks() == []
 
 
@@ -107,6 +112,7 @@ def test_a_folder_of_work_items_that_vanishes_after_it_was_read_is_judged() -> N
 
 @pytest.mark.parametrize("way", ["packet", "manifest"])
 def test_a_packet_behind_a_link_in_a_project_runs_no_command(way: str) -> None:
+    """It was edited: under its own name, that is the user's business."""
     repo = project()
     folder = os.path.join(repo.path, "tasks", "fix")
     write(elsewhere("bin/gemini"), "#!/bin/sh\n")
@@ -115,11 +121,17 @@ def test_a_packet_behind_a_link_in_a_project_runs_no_command(way: str) -> None:
     words = ("--id", "fix", "--intent", "review_only", "--goal", "look", "--accept", "true")
     made = holdfast("new", elsewhere("fix"), *words, cwd=repo.path, env=env)
     assert made.returncode == 0, made.stderr
+    write(
+        elsewhere("fix/manifest.yaml"),
+        "env: [HOME]\n" + read(elsewhere("fix/manifest.yaml")).replace("\nenv:", "\n#"),
+    )
     link(elsewhere("fix"), folder)
     given = folder if way == "packet" else os.path.join(folder, "manifest.yaml")
     done = holdfast("submit", "--packet", given, "--project", repo.path, cwd=repo.path, env=env)
     assert done.returncode == 2
-    assert "is inside a project and was not trusted yet: acceptance.commands" in done.stderr, done.stderr
+    assert "changed since you trusted it; it has env, acceptance.commands" in done.stderr, done.stderr
+    done = holdfast("submit", "--packet", elsewhere("fix"), "--project", repo.path, cwd=repo.path, env=env)
+    assert done.returncode == 0, done.stderr
 
 
 def test_retry_does_not_read_an_environment_file_behind_a_new_link() -> None:

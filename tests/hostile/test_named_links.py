@@ -71,3 +71,11 @@ def test_a_link_inside_a_clone_and_one_of_the_users_own_are_followed(clone: Repo
     for name in ("inner", own, os.path.join(os.environ["HOME"], "notes", "key")):
         done = holdfast("run", "--agent", "command", "--file", name, "--", "cat", cwd=clone.path)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_demo_writes_nothing_behind_a_link_out_of_a_clone(clone: Repo) -> None:
+    empty = os.path.join(os.environ["HOME"], "empty")
+    os.mkdir(empty)
+    os.symlink(empty, f"{clone.path}/demo")
+    done = holdfast("demo", "--home", "./demo", cwd=clone.path)
+    assert (done.returncode, os.listdir(empty)) == (3, []), done.stderr

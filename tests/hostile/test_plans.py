@@ -38,7 +38,7 @@ def clone(home: str) -> Repo:
 def test_a_packet_made_of_a_plan_needs_trust_wherever_it_is(home: str, clone: Repo) -> None:
     done = holdfast("new", "../fix", "--from-plan", "plan.md", "--id", "fix", cwd=clone.path)
     assert done.returncode == 0, done.stderr
-    assert "commands of the plan, which is inside a project: make test" in " ".join(done.stderr.split())
+    assert 'commands of the plan, which is inside a project: "make test"' in " ".join(done.stderr.split())
     assert f"holdfast trust {workspace()}/fix" in done.stderr
     os.rename(f"{workspace()}/fix", f"{workspace()}/moved")
     done = holdfast("run", "--packet", "../moved", cwd=clone.path)
@@ -55,7 +55,7 @@ def test_a_packet_made_of_a_plan_needs_trust_wherever_it_is(home: str, clone: Re
 def test_on_a_terminal_it_asks_once(clone: Repo, answer: str) -> None:
     terminal = Terminal("new", "../fix", "--from-plan", "plan.md", "--id", "fix", cwd=clone.path, columns=200)
     terminal.read_until("Trust these commands? [y/N]", within_s=60)
-    assert "  make test" in terminal.text
+    assert '  "make test"' in terminal.text
     terminal.press(f"{answer}\r")
     assert terminal.finish() == 0
     done = holdfast("submit", "--packet", "../fix", cwd=clone.path)

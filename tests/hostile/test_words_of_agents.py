@@ -23,6 +23,20 @@ def test_names_of_tools_are_no_escape_sequences(home: str) -> None:
         assert not [char for char in shown if not char.isprintable() and char != "\n"], shown
 
 
+def test_no_character_of_an_agent_reorders_a_line(home: str) -> None:
+    """U+202E shows the rest of a line from right to left, also the command that is recommended in it."""
+    done = holdfast(
+        "run", "--id", "it", "--max-retries", "0", "--", "sh", "-c", r"printf 'a\342\200\256b\n'; exit 1"
+    )
+    page = os.path.join(home, "page.html")
+    report = holdfast("report", "--html", page)
+    assert report.returncode == 0, report.stderr
+    with open(page, encoding="utf-8") as file:
+        texts = (done.stderr, done.stdout, holdfast("logs", "it").stdout, report.stdout, file.read())
+    assert "ab" in texts[2]
+    assert not [text for text in texts if "\u202e" in text]
+
+
 def test_a_record_of_a_service_has_no_option_for_systemctl(home: str) -> None:
     folder = os.path.join(os.path.dirname(home), "installed")
     os.mkdir(folder)

@@ -100,7 +100,7 @@ class Written:
         shipped profile runs. `waves` is the profile's own list where some of them run side by side. Further
         words are parts of the manifest, laid over the usual ones."""
         self.project = project or Repo(os.path.join(workspace(), "project"))
-        # Not where other tasks run: it would need trust.
+        # Not where other tasks run: it would need trust after each change.
         self.path = os.path.join(os.path.dirname(workspace()), f"packet-{task_id}")
         self.task_id = task_id
         os.makedirs(os.path.join(self.path, "inputs", "attachments"))
@@ -128,6 +128,7 @@ class Written:
             pipeline = {"on_fail": {"times": repairs}, **self.manifest["routing"].get("pipeline", {})}
             self.manifest["routing"] = {**self.manifest["routing"], "pipeline": pipeline}
         self.put("manifest.yaml", json.dumps(self.manifest, indent=2))
+        trust(self.path, is_new=True)
 
     def _play(
         self, stages: Mapping[str, Any], intent: str, group: str, waves: list[Any], writes: tuple[str, ...]

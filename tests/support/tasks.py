@@ -39,12 +39,14 @@ def holdfast(
     )
 
 
-def trust(project: str) -> None:
-    """`holdfast trust --yes` without a process: the user trusts what the project brings now."""
+def trust(project: str, *, is_new: bool = False) -> None:
+    """`holdfast trust --yes` without a process: the user trusts what the project brings now. With `is_new`,
+    it is a packet, as if `holdfast new` had made it."""
     from holdfast.store import trust as store
     from holdfast.views.cli.commands.trust import parts_of
 
-    store.accept(project, parts_of(project), by="a test")
+    parts = [] if is_new else parts_of(project)
+    store.accept(project, parts, by="a test", is_new=is_new)
 
 
 class Task:

@@ -102,7 +102,7 @@ PIPELINES = {
 }
 #: prompts/*.md: they replace the rules and instructions of agents.
 PROMPTS = PERMISSIONS
-#: manifest.yaml of a packet inside a project: path → class. Whoever names a packet chooses its text,
+#: manifest.yaml of a packet: path → class. Whoever names a packet chooses its text,
 #: pipeline and limits.
 PACKET = {
     "task_id": HARMLESS,

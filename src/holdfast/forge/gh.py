@@ -2,8 +2,7 @@
 
 It runs with the environment of `git.for_gh`, which names the repository, and not in the project: it is not
 taken from a directory in which agents write, and the git that it starts neither fetches nor runs what a
-repository names. The host is that of the remote, which is the repository's word. So a token that `gh` would
-send to any host is passed on only if the user named that host (GH_HOST).
+repository names.
 
 Distributions ship versions that are years old. So it is asked only for what 2.23 (2023) can do: its `pr
 checks` prints no JSON, and its `pr edit` asks for something that GitHub no longer has.
@@ -12,7 +11,6 @@ checks` prints no JSON, and its `pr edit` asks for something that GitHub no long
 from __future__ import annotations
 
 import json
-import os
 import re
 
 from holdfast.errors import NotPossible
@@ -26,10 +24,6 @@ if TYPE_CHECKING:
 
 #: `gh` talks to a server.
 _LIMIT_S = 120.0
-#: `gh` uses them for every host but github.com. A login (`gh auth login`) belongs to one host.
-_FOR_ANY_HOST = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
-#: They make it write for a terminal, even into a pipe.
-_FOR_TERMINALS = ("GH_FORCE_TTY", "CLICOLOR_FORCE")
 #: The result of a check: how `gh` groups it. A cancelled one is a failed one.
 PENDING, FAILED = ("pending",), ("fail",)
 _BUCKETS = ("pass", "skipping", *PENDING, *FAILED)
@@ -133,11 +127,6 @@ class Forge:
         found = self._parsed(self._run(*args) or "[]", f"{args[0]} {args[1]}")
         return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
-    def _is_named_by_user(self) -> bool:
-        """Whether GH_HOST is the host of the repository; `gh` itself compares it with that of a remote."""
-        named = os.environ.get("GH_HOST", "").lower()
-        return bool(named) and (not self.repository or self.repository.lower().startswith(f"{named}/"))
-
     def _parsed(self, text: str, what: str) -> object:
         try:
             return json.loads(text)
@@ -150,12 +139,11 @@ class Forge:
         return self._start([*args, *where], stdin=stdin, allowed=allowed)
 
     def _start(self, args: list[str], *, stdin: str = "", allowed: tuple[int, ...] = (0,)) -> str:
-        dropped = _FOR_TERMINALS if self._is_named_by_user() else (*_FOR_TERMINALS, *_FOR_ANY_HOST)
-        with environment_for_gh(self.project) as env:
+        with environment_for_gh(self.project, self.repository) as env:
             output = run.output(
                 ["gh", *args],
                 cwd="/",  # the variables name the repository
-                env={name: value for name, value in env.items() if name not in dropped},
+                env=env,
                 stdin=stdin.encode("utf-8", "replace"),
                 limit_s=_LIMIT_S,
                 allowed=allowed,

@@ -13,10 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: CSI, terminated strings (OSC, DCS, …), other escapes; then every control character except the tab.
+#: CSI, terminated strings (OSC, DCS, …), other escapes; then every control character except the tab, and
+#: those that change the order in which a line is shown.
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]"
-    r"|[\x00-\x08\x0a-\x1f\x7f-\x9f]"
+    r"|[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
 
 #: How many reasons of a gate a separator shows.

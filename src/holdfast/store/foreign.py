@@ -8,7 +8,6 @@ files only: programs are searched by narrower rules (`program_search`), or `~/.l
 from __future__ import annotations
 
 import os
-import stat
 
 from holdfast import paths, program_search
 from holdfast.errors import NotPossible
@@ -16,6 +15,9 @@ from holdfast.errors import NotPossible
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+#: Where all users put files, also for root, who owns every directory of the system.
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def is_foreign(path: str, *projects: str) -> bool:
@@ -66,8 +68,8 @@ def refuse_way_out(name: str, *projects: str) -> None:
 
 def tree_around(directory: str) -> str | None:
     """The root of the tree that contains a directory, by its real path: the nearest directory with a mark or,
-    without one, the topmost that belongs to the user alone. None in the user's home directory itself, and in
-    a directory of the system, or that users share."""
+    without one, the topmost below the user's home directory, /tmp or a directory of the system. None in
+    these themselves."""
     here: str = os.path.realpath(directory)
     for above in _upwards(here):
         if _is_project(above):
@@ -89,20 +91,21 @@ def _unmarked_tree(directory: str) -> str | None:
 def _topmost(directory: str) -> str | None:
     user, found = os.path.realpath(paths.user_home()), None
     for above in _upwards(directory):
-        if _is_in(user, above) or _is_shared(above):
+        if _is_in(user, above) or (_is_shared(above) and not _is_in(above, user)):
             break
         found = above
     return found
 
 
 def _is_shared(directory: str) -> bool:
-    """Whether it is like /tmp, or a directory of the system such as /srv: what is in it is not one tree."""
+    """Whether it is /tmp or the like, or a directory of the system such as /srv: what is in it is not one
+    tree. Its mode says nothing: an archive chooses the modes of its directories."""
+    if directory in map(os.path.realpath, _SHARED):
+        return True
     try:
-        status = os.stat(directory)
+        return os.stat(directory).st_uid == 0 and os.geteuid() != 0
     except OSError:
         return True
-    is_of_system = status.st_uid == 0 and os.geteuid() != 0
-    return is_of_system or bool(status.st_mode & (stat.S_ISVTX | stat.S_IWOTH))
 
 
 def _starts(projects: tuple[str, ...]) -> list[str]:

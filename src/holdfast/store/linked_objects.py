@@ -1,8 +1,9 @@
-"""Repositories whose `objects` is a link, as `repo` and git-new-workdir make them: where it led before an
-agent worked there. git writes through no other link.
+"""Repositories whose `objects` is a link, as `repo` makes them: where it led before an agent worked there.
+Git writes through no other link.
 
 One file per repository beside the user's settings, `trust/<hash>.objects`, with the path of the target. It is
-written before the first task there.
+written before the first task there. A link to the objects of another repository (git-new-workdir) looks like
+that of a hostile archive, and needs a person.
 """
 
 from __future__ import annotations
@@ -27,9 +28,20 @@ def note(directory: str, known: Iterable[str]) -> None:
     places = (directory + os.sep, git_dir + os.sep)
     if any(place.startswith(root + os.sep) for root in known for place in places):
         return
+    if _is_of_another(os.path.realpath(link), os.path.realpath(directory)):
+        return
     if not os.path.lexists(_record(git_dir)):
         trust_dir.make()
         atomic.write(_record(git_dir), os.fsencode(os.path.realpath(link)), durable=False)
+
+
+def _is_of_another(objects: str, directory: str) -> bool:
+    """Whether they are the objects of another repository, which an archive can name, too. Those of the tool
+    `repo` are below the directory `.repo` around the project."""
+    if not os.path.lexists(os.path.join(os.path.dirname(objects), "HEAD")):
+        return False
+    top, found, _ = objects.partition(f"{os.sep}.repo{os.sep}")
+    return not (found and f"{directory}{os.sep}".startswith(top + os.sep))
 
 
 def place_of(git_dir: str) -> str:

@@ -143,8 +143,25 @@ def everything() -> list[dict[str, Any]]:
     return sorted((record for record in found if record is not None), key=lambda record: record["project"])
 
 
-def accept(project: str, parts: Iterable[Part], *, by: str) -> None:
-    """Trust these parts of a project, and nothing else of it. Raises NotPossible, StorageError."""
+def is_made(folder: str) -> bool:
+    """Whether a person made this very directory with `holdfast new`. An archive may bring another one of its
+    name."""
+    if is_writable_from(folder):
+        return False
+    record = _read(path_of(folder))
+    try:
+        return (
+            record is not None
+            and record["project"] == os.path.realpath(folder)
+            and record.get("made") == os.stat(folder).st_ino
+        )
+    except OSError:
+        return False
+
+
+def accept(project: str, parts: Iterable[Part], *, by: str, is_new: bool = False) -> None:
+    """Trust these parts of a project, and nothing else of it. With `is_new`, it is a packet that the user
+    just made. Raises NotPossible, StorageError."""
     if is_writable_from(project):
         raise NotPossible(
             f"cannot trust {project}: it contains {paths.trust_dir()}, so its agents could trust it "
@@ -156,6 +173,7 @@ def accept(project: str, parts: Iterable[Part], *, by: str) -> None:
         "project": os.path.realpath(project),
         "at": clock.iso_now(),
         "by": by,
+        "made": os.stat(project).st_ino if is_new or is_made(project) else None,
         "parts": {
             part.name: {"digest": digest_of(part), "lines": lines_of(part)} for part in parts if part.needs
         },

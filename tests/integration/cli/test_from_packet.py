@@ -47,6 +47,7 @@ def written(tmp_path, **changes: object) -> str:
         file.write("{}")
     with open(os.path.join(folder, "inputs", "attachments", "notes.md"), "w", encoding="utf-8") as file:
         file.write("a note")
+    trust(folder, is_new=True)
     return folder
 
 

@@ -34,10 +34,38 @@ def test_the_tree_of_a_directory_ends_at_a_mark_at_the_home_and_where_users_shar
         assert foreign.tree_around(make(user, inner)) == os.path.join(user, tree)
     for alone in (user, os.path.dirname(user), "/tmp", "/"):
         assert foreign.tree_around(alone) is None
-    for mode in (0o1777, 0o1700, 0o777):
-        inner = make(user, f"shared{mode:o}", "archive", "sub")
-        os.chmod(os.path.join(user, f"shared{mode:o}"), mode)
-        assert foreign.tree_around(inner) == os.path.dirname(inner)
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o1700, 0o777])
+def test_an_archive_does_not_end_its_tree_by_the_modes_of_its_directories(
+    user: str, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packet = make(user, "archive", "task")
+    for each in (packet, os.path.dirname(packet)):
+        os.chmod(each, mode)
+    assert foreign.tree_around(packet) == os.path.dirname(packet)
+    monkeypatch.chdir(os.path.dirname(packet))
+    assert foreign.is_foreign("task", make(user, "good"))
+    os.symlink("../.bashrc", "page.html")
+    with pytest.raises(NotPossible, match="leads out of"):
+        foreign.refuse_way_out("page.html")
+
+
+def test_a_directory_below_tmp_is_a_tree(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for root, who owns /tmp."""
+    top = os.path.dirname(home)
+    monkeypatch.setenv("HOME", "/nonexistent")
+    assert foreign.tree_around("/tmp") is None
+    assert foreign.tree_around(make(top, "archive", "sub")) == top
+
+
+def test_a_directory_of_root_below_the_users_home_is_not_the_systems(
+    user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may have unpacked it. (If root runs the tests, root owns it.)"""
+    inner = make(user, "archive", "sub")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert foreign.tree_around(inner) == os.path.dirname(inner)
 
 
 def test_what_is_in_the_tree_around_the_current_directory_is_not_the_users(

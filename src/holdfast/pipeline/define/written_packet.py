@@ -25,7 +25,7 @@ from holdfast.redact import Redactor
 from holdfast.store.digest import sha256
 from holdfast.store.foreign import is_foreign
 from holdfast.store.layout import MANIFEST_YAML, Packet
-from holdfast.store.trust import TrustCheck
+from holdfast.store.trust import TrustCheck, is_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def examine(
         resolved=resolved,
         project_dir=project_dir,
         judge=judge,
-        needs_trust=checked.get("needs_trust") or is_foreign(folder, project_dir),
+        # Its own `project` can only add to what it is judged by.
+        needs_trust=checked.get("needs_trust") or is_foreign(folder, project_dir) or not is_made(folder),
         project_files=catalog.files,
         packet_files=_option_files(checked, folder),
         templates=templates,

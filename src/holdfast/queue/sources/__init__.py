@@ -95,7 +95,7 @@ def _listed(
     if colon and kind == "gh":
         from holdfast.workspace.git.for_gh import environment_for_gh
 
-        with environment_for_gh(project) as env:
+        with environment_for_gh(project, github.host_named(rest)) as env:
             raw = run.output(github.argv(rest, most=limit), cwd="/", env=env)
         return github.parse(raw, rest, weights=weights, wrong=wrong), _count(raw) < limit
     if colon and kind in ("bd", "gt"):

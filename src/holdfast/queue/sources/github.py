@@ -25,6 +25,12 @@ def argv(rest: str, *, most: int) -> list[str]:
     return command
 
 
+def host_named(rest: str) -> str:
+    """The repository that is asked for, if it is named with its host."""
+    repo = dict(_options(rest)).get("repo", "")
+    return repo if repo.count("/") > 1 else ""
+
+
 def parse(
     raw: bytes, rest: str, *, weights: Mapping[str, int] = WEIGHTS, wrong: list[str] | None = None
 ) -> list[WorkItem]:

@@ -121,8 +121,8 @@ def read(path: str, *, values: dict[str, Any], talk: Talk, is_new: bool = False)
 
 
 def _check_trust(written: WrittenPacket, *, by_flag: bool, is_typed: bool) -> dict[str, object]:
-    """A packet inside a project may be another's, or an agent's, and so may the plan that it was made from:
-    what it runs needs trust.
+    """A packet that the user did not make with `new`, or that is inside a project, may be another's or an
+    agent's, and so may the plan that it was made from: what it runs needs trust.
 
     Without its commands it would be another task, so it is refused as a whole. Returns what was granted.
     """
@@ -135,15 +135,17 @@ def _check_trust(written: WrittenPacket, *, by_flag: bool, is_typed: bool) -> di
         return {"packet": record} if record else {}
     is_of_plan = written.manifest.get("needs_trust")
     if is_typed and not is_of_plan:
-        return {}  # its folder is temporary, and may be inside a project by chance
+        return {}  # its folder may be temporary
     names = ", ".join(dict.fromkeys(need.name for need in part.needs))
     # `new` trusts what the user typed.
     changed = "changed since you trusted it or wrote it with 'new'; it has"
     why = changed if judge.was_trusted else "was not trusted yet:"
-    where = "has commands of a plan inside a project" if is_of_plan else "is inside a project"
+    where = "has commands of a plan inside a project and " if is_of_plan else ""
     raise UsageError(
-        f"the packet {written.folder} {where} and {why} {names}",
-        details=tuple(filter(None, [foreign.reason(written.folder, written.project_dir)])),
+        f"the packet {written.folder} {where}{why} {names}",
+        details=(
+            foreign.reason(written.folder, written.project_dir) or "it was not made with 'holdfast new'",
+        ),
         hint=f"'holdfast trust {quote(written.folder)}' shows and allows it; for scripts: --trust-project",
     )
 

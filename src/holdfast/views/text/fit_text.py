@@ -21,6 +21,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
+def visible(text: str) -> str:
+    """The text with an escape in place of each unprintable character, which could make it read as another."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+
+
 def as_displayed(text: str, stream: TextIO | None = None) -> str:
     """The text as the stream will show it, so that it can be measured: printable, and with a replacement for
     each character that the stream's encoding lacks."""

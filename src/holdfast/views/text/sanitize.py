@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-#: A colour, a Windows line end, or any control character that a terminal obeys.
-_SPECIAL = re.compile(r"\x1b\[[0-9;:]*m|\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: A colour, a Windows line end, or any control character that a terminal obeys, also those that change the
+#: order in which a line is shown.
+_SPECIAL = re.compile(r"\x1b\[[0-9;:]*m|\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 #: What the next bytes may turn into one of the first two. A colour is short.
 _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-9;:]{0,40})?|\r)\Z")
 
@@ -44,4 +45,6 @@ class Sanitizer:
             return text if self._has_colour else ""
         number = ord(text)
         # As `cat -v` and `less` show them: ^[ is an escape.
+        if number > 0xFF:
+            return f"<U+{number:04X}>"
         return f"\\x{number:02x}" if number >= 0x80 else f"^{chr(number ^ 0x40)}"

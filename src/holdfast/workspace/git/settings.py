@@ -48,6 +48,8 @@ _HARMLESS = {
     "committer.email": _TEXT,
 }
 _FILTER = re.compile(r"filter\.(.+)\.(?:clean|process)", re.DOTALL)
+#: Scopes of what is in the repository, and of what that includes: others may have written it.
+_OF_REPOSITORY = ("local", "worktree")
 _READ_BYTES = 1 << 20
 _READ_S = 10.0
 #: Where the user's own configuration is; only the call that lists settings gets them.
@@ -120,18 +122,19 @@ def _signature(path: str) -> tuple[int, ...]:
 
 
 def _read_now(repository: Repository) -> Settings:
-    entries = _listed(repository)
+    scoped = _scoped(repository)
+    entries = [(name, value) for _, name, value in scoped]
     values = _harmless(entries)
     everything = dict(entries)
     exclude = [
-        _content(_path(everything.get("core.excludesfile"), "ignore")),
-        _content(os.path.join(repository.common_dir, "info", "exclude")),
+        _chosen_text(repository, scoped, "core.excludesfile", "ignore"),
+        _own_text(repository, os.path.join(repository.common_dir, "info", "exclude")),
     ]
     return Settings(
         values=values,
         exclude="".join(text if not text or text.endswith("\n") else text + "\n" for text in exclude),
-        attributes=_content(os.path.join(repository.common_dir, "info", "attributes")),
-        user_attributes=_content(_path(everything.get("core.attributesfile"), "attributes")),
+        attributes=_own_text(repository, os.path.join(repository.common_dir, "info", "attributes")),
+        user_attributes=_chosen_text(repository, scoped, "core.attributesfile", "attributes"),
         filters=tuple(
             dict.fromkeys(match.group(1) for name, _ in entries if (match := _FILTER.fullmatch(name)))
         ),
@@ -156,7 +159,7 @@ def files_of(repository: Repository) -> list[str]:
     found: dict[str, None] = {}
     for scope in entries:
         origin, _ = next(entries), next(entries)
-        if scope in ("local", "worktree") and origin.startswith("file:"):
+        if scope in _OF_REPOSITORY and origin.startswith("file:"):
             found[os.path.join(repository.git_dir, origin.removeprefix("file:"))] = None
     return [os.path.join(repository.common_dir, "config"), *found]
 
@@ -173,8 +176,13 @@ def all_of_user() -> list[tuple[str, str]]:
 
 def of_repository(repository: Repository) -> list[tuple[str, str]]:
     """The settings of a repository itself, without those of the user."""
+    return [(name, value) for scope, name, value in _scoped(repository) if scope in _OF_REPOSITORY]
+
+
+def _scoped(repository: Repository) -> list[tuple[str, str, str]]:
+    """All settings, as in `_listed`, each with its scope."""
     entries = iter(names(_list(repository, "--show-scope")))
-    return [pair for scope in entries for pair in _pairs([next(entries)]) if scope in ("local", "worktree")]
+    return [(scope, *pair) for scope in entries for pair in _pairs([next(entries)])]
 
 
 def _listed(repository: Repository | None) -> list[tuple[str, str]]:
@@ -234,12 +242,38 @@ def _harmless(entries: Iterable[tuple[Any, Any]]) -> dict[str, str]:
     }
 
 
-def _path(chosen: str | None, default: str) -> str:
-    """The path of a file of the user: the chosen one, or git's default."""
-    if chosen is not None:
-        return os.path.expanduser(chosen)
+def _chosen_text(
+    repository: Repository, scoped: list[tuple[str, str, str]], setting: str, default: str
+) -> str:
+    """The text of the file that a setting names, or of git's default. What a repository names must be in it:
+    the text is copied, and a clone could name a key of the user."""
+    for scope, name, value in reversed(scoped):
+        if name != setting:
+            continue
+        if scope not in _OF_REPOSITORY:
+            return _content(os.path.expanduser(value))
+        path = os.path.join(repository.top, os.path.expanduser(value))
+        if value in ("", os.devnull) or _is_in_repository(repository, path):
+            return _own_text(repository, path)
     folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(folder, "git", default)
+    return _content(os.path.join(folder, "git", default))
+
+
+def _own_text(repository: Repository, path: str) -> str:
+    return _content(os.path.realpath(path)) if _is_in_repository(repository, path) else ""
+
+
+def _is_in_repository(repository: Repository, path: str) -> bool:
+    """Whether a file is in the repository, also behind links. Those of the tool `repo` lead to `.repo`, in a
+    directory above."""
+    try:
+        real: str = os.path.realpath(path)
+    except ValueError:
+        return False
+    around = real.partition(f"{os.sep}.repo{os.sep}")
+    roots = [repository.top, repository.git_dir, repository.common_dir]
+    is_of_repo = bool(around[1]) and f"{os.path.realpath(repository.top)}/".startswith(f"{around[0]}/")
+    return is_of_repo or any(real.startswith(f"{os.path.realpath(root)}/") for root in roots)
 
 
 def _content(path: str) -> str:

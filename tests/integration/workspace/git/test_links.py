@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from holdfast.errors import GitFailed
+from holdfast.store import linked_objects
 from holdfast.workspace import git
 from holdfast.workspace.worktrees import local_remote
 from tests.support.repos import Repo
@@ -62,6 +63,22 @@ def test_objects_that_were_linked_before_the_first_task(home: str, repo: Repo) -
     done = holdfast("apply", task.id, cwd=repo.path)
     assert done.returncode == 0, done.stderr
     assert repo.read("b") == "b\n"
+
+
+def test_objects_of_another_repository_are_not_written(home: str, repo: Repo) -> None:
+    """An archive can name a clone of the user's. Those of the tool `repo` are in `.repo`, above."""
+    other = Repo(f"{repo.path}.other")
+    other.commit("secret")
+    for elsewhere, is_noted in ((f"{other.path}/.git", False), (f"{repo.path}/.repo/p.git", True)):
+        tree = Repo(os.path.join(repo.path, f"tree{is_noted}"))
+        objects = os.path.join(tree.path, ".git", "objects")
+        if is_noted:
+            shutil.copytree(os.path.join(tree.path, ".git"), elsewhere)
+        shutil.rmtree(objects)
+        os.symlink(f"{elsewhere}/objects", objects)
+        linked_objects.note(tree.path, ())
+        place = linked_objects.place_of(os.path.join(tree.path, ".git"))
+        assert place == (f"{elsewhere}/objects" if is_noted else objects)
 
 
 def test_objects_that_are_linked_later(home: str, repo: Repo) -> None:

@@ -41,6 +41,7 @@ def test_pieces_come_out_as_the_whole_and_hold_nothing_but_colours(
         ("\x1b]0;t\x07", "^[]0;t^G"),
         ("\x7f\x85", "^?\\x85"),
         ("\x1b[", "^[["),
+        ("a\u202eb\u2066c\u05d0", "a<U+202E>b<U+2066>c\u05d0"),
     ],
 )
 def test_text_and_colours_pass_and_nothing_else_does(text: str, wanted: str) -> None:

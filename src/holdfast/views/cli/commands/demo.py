@@ -8,6 +8,7 @@ import signal
 
 from holdfast import extras
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.store import foreign
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out
@@ -172,6 +173,7 @@ def _folder(chosen: str | None) -> str:
         import tempfile
 
         return tempfile.mkdtemp(prefix="holdfast-demo-")
+    foreign.refuse_way_out(chosen)
     path = os.path.abspath(chosen)
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)

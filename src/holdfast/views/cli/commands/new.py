@@ -7,6 +7,7 @@ import shlex
 import sys
 
 from holdfast import ids, paths
+from holdfast.config import needs
 from holdfast.errors import HoldfastError, InvalidManifest, UsageError
 from holdfast.packet import asker, load
 from holdfast.pipeline.define import from_plan, new_packet, written_packet
@@ -23,6 +24,7 @@ from holdfast.views.cli.show import out, prompt
 from holdfast.views.create import agent_options
 from holdfast.views.facts import pipelines
 from holdfast.views.text import next_steps
+from holdfast.views.text.fit_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +170,8 @@ def run(values: dict[str, Any]) -> int:
         max_wallclock_s=values.get("max_wallclock_sec") or new_packet.MAX_WALLCLOCK_S,
     )
     draft = from_plan.filled(
-        draft, is_foreign=plan is not None and foreign.is_foreign(values["plan"], project)
+        draft,
+        is_foreign=plan is not None and foreign.is_foreign(values["plan"], project, paths.project(None)),
     )
     written = _check(draft, folder, values["project"], trust_project=values["trust_project"])
     for line in (*judge.notices(), *pipelines.one_agent_notes(written)):
@@ -273,23 +276,21 @@ def _project(chosen: str | None, folder: str) -> str | None:
 
 def _trust(folder: str, written: WrittenPacket, draft: Draft, values: dict[str, Any]) -> bool:
     """Trust what the user typed, unless it was an agent, and commands of another's plan if the user says so.
-    An edit, by whomever, needs trust again. Returns whether the packet may be run."""
+    Inside a project, an edit, by whomever, needs trust again. Returns whether the packet may be run."""
     part = written_packet.part_of(written)
-    if not part.needs or not written.needs_trust:
-        return True
     is_agent = asker.find().kind == "agent"
     if draft.needs_trust:
         out.talk("commands of the plan, which is inside a project:")
         for command in draft.commands:
-            out.talk(f"  {command}")
+            out.talk(f"  {visible(needs.text(command))}")
         if not values["trust_project"] and (is_agent or values["json"] or not _is_confirmed()):
             return False
     if is_agent:
-        return False
+        return not part.needs
     try:
-        trust.accept(folder, [part], by=audit.whoami())
+        trust.accept(folder, [part], by=audit.whoami(), is_new=True)
     except (HoldfastError, OSError):
-        return False  # 'run' asks for it
+        return not part.needs  # 'run' asks for it
     return True
 
 

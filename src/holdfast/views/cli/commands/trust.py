@@ -17,6 +17,7 @@ from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.queue import item_trust
 from holdfast.views.cli.show import out, prompt, wrapped_table
+from holdfast.views.text.fit_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _differences(parts: list[Part], known: dict[str, dict[str, Any]]) -> list[st
 
 
 def _show(project: str, parts: list[Part], *, changes: list[str] | None) -> None:
-    out.say(_visible(f"{project} asks for:"))
+    out.say(visible(f"{project} asks for:"))
     for kind in CLASSES:
         lines = [
             f"{part.name}: {need.name} = {need.text}"
@@ -150,17 +151,12 @@ def _show(project: str, parts: list[Part], *, changes: list[str] | None) -> None
         if lines:
             print(f"  {kind}")
         for line in lines:
-            out.say(_visible(line), first="    ", rest="      ")
+            out.say(visible(line), first="    ", rest="      ")
     if changes is not None:
         print("changed since you trusted it:")
         for line in changes:
-            out.say(_visible(line), first="  ", rest="    ")
+            out.say(visible(line), first="  ", rest="    ")
     sys.stdout.flush()
-
-
-def _visible(text: str) -> str:
-    """Without characters that could make a line read as another one."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def _is_confirmed() -> bool:

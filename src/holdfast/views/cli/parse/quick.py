@@ -24,24 +24,20 @@ def split_command(argv: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def refuse_file_names(argv: list[str]) -> None:
-    """Raises UsageError for an option that is the name of a file, beside other names of files: a shell may
-    have put it in place of `*`, and a clone can bring such a file. `argv` are the words after the verb."""
+    """Raises UsageError for an option that is the name of a file: a shell may have put it in place of `*`,
+    and a clone can bring such a file. `argv` are the words after the verb."""
     words, command = split_command(argv)
     options = [word for word in words if word.startswith("-") and word != "-"]
-    for word in options if command is None else [*options, "--"]:
-        # With a file named `--`, the wildcard goes on after it.
-        others = argv if word == "--" else words
-        if os.path.lexists(word) and any(map(_is_file_name, others)):
+    # With a file named `--`, the wildcard goes on after it. Alone, it is what everybody types.
+    is_end_a_name = command is not None and any(os.path.lexists(word) for word in argv if word != "--")
+    for word in [*options, "--"] if is_end_a_name else options:
+        if os.path.lexists(word):
             from holdfast.errors import UsageError
 
             raise UsageError(
                 f"{word!r} is also the name of a file here: was it a wildcard?",
                 hint="remove or rename the file, or write './*' instead of '*'",
             )
-
-
-def _is_file_name(word: str) -> bool:
-    return not word.startswith(("-", "/")) and os.path.lexists(word)
 
 
 def parse(command: Command, argv: list[str]) -> dict[str, Any]:

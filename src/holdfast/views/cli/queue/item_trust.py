@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from shlex import quote
 
+from holdfast import paths
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.queue import item_needs
 from holdfast.store.digest import sha256
@@ -25,8 +26,9 @@ def judge_of(source: str, project: str, *, by_flag: bool) -> TrustCheck | None:
     """Who decides about the items of a source; None if the user or a program of the user wrote them."""
     from holdfast.queue import sources  # `queue ls` needs none of it
 
-    # Whether it exists means nothing: an agent may have moved it after it was read.
-    if not sources.is_path(source) or not is_foreign(source, project):
+    # Whether it exists means nothing: an agent may have moved it after it was read. The current directory
+    # counts also if the user names another project.
+    if not sources.is_path(source) or not is_foreign(source, project, paths.project(None)):
         return None
     return TrustCheck(os.path.abspath(source), by_flag=by_flag)
 
@@ -45,7 +47,7 @@ def check(work: WorkItem, judge: TrustCheck | None, contents: dict[str, bytes | 
         # In the message: an import shows no hints of single items.
         command = f"'holdfast trust {quote(judge.project)}'"
         raise UsageError(
-            f"it is inside a project and {why} {names}; {command} shows and allows it",
+            f"it {why} {names}; {command} shows and allows it",
             hint="for scripts: --trust-project",
         )
     unread = [path for path, data in contents.items() if data is None]

@@ -7,6 +7,7 @@ import re
 from holdfast import clock
 from holdfast.model.record import Record
 from holdfast.views.text import amounts, describe
+from holdfast.views.text.fit_text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ def _place(facts: dict[str, Any]) -> str:
 
 
 def _items(section: Section) -> list[str]:
-    # An agent's reason may have several lines; a list item has one.
-    return [line.replace("\n", " ") for line in section.lines] or ["none"]
+    # An agent's reason may have several lines, or characters that change their order; a list item has one.
+    return [printable(line) for line in section.lines] or ["none"]
 
 
 def _joined(facts: dict[str, Any], found: list[Section], escape: Callable[[str], str]) -> str:

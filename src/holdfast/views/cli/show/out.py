@@ -40,12 +40,17 @@ def _json_line(value: Any) -> str:
     text = quick_json.dumps(value, ensure_ascii=False)
     if not text.isprintable() and terminal.is_terminal():
         # JSON itself escapes only the controls below 0x20.
-        text = "".join(f"\\u{ord(char):04x}" if "\x7f" <= char < "\xa0" else char for char in text)
+        text = "".join(f"\\u{ord(char):04x}" if _is_obeyed(char) else char for char in text)
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         text = quick_json.dumps(value)
     return text
+
+
+def _is_obeyed(char: str) -> bool:
+    """Whether it is a control character, or changes the order in which a line is shown."""
+    return "\x7f" <= char < "\xa0" or "\u202a" <= char <= "\u202e" or "\u2066" <= char <= "\u2069"
 
 
 def task_line(text: str, manifest: dict[str, Any] | None = None) -> None:

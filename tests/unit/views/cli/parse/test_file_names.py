@@ -28,9 +28,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         [ACCEPT, "plan.yaml", "--agent", "claude"],
         ["-d", "plan.yaml"],
         ["import", "--x/items", "y/items"],
+        ["import", "/etc/passwd", "--trust-project"],
+        ["--trust-project", "-d"],
+        ["a prompt", "--trust-project"],
     ],
 )
-def test_a_name_beside_other_names_is_refused(argv: list[str]) -> None:
+def test_a_name_in_place_of_an_option_is_refused(argv: list[str]) -> None:
     with pytest.raises(UsageError, match="is also the name of a file here: was it a wildcard") as caught:
         quick.refuse_file_names(argv)
     assert caught.value.hint == "remove or rename the file, or write './*' instead of '*'"
@@ -41,10 +44,8 @@ def test_a_name_beside_other_names_is_refused(argv: list[str]) -> None:
     [
         [],
         ["import", "./--trust-project", "./items.jsonl"],
-        ["import", "--trust-project", "https-or-no-file"],
-        ["import", "--trust-project", "/etc/passwd"],
         ["import", "--dry-run", "items.jsonl"],
-        ["-d", "--", "cat", "-d", "items.jsonl"],
+        ["--dry-run", "--", "cat", "-d", "items.jsonl"],
         ["--", "--trust-project", "items.jsonl"],
         ["-", "items.jsonl"],
     ],
