@@ -1,5 +1,5 @@
 """A living agent exchanges a directory of ours for a link to a directory of the user, again and again, while
-holdfast removes things in it: nothing of the user is removed."""
+holdfast removes or writes things in it: nothing of the user is removed, and nothing is added."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.packet import archive
+from holdfast.runner.user_files import interrupt_files
 from holdfast.store.layout import Home
 from holdfast.workspace import sandbox_commits
 from holdfast.workspace.snapshots import genuine, revert
@@ -105,3 +106,20 @@ def test_summaries_that_are_kept(home: str, victim: str) -> None:
     with swapping(packet.outputs, victim):
         for _ in range(5000):
             archive.strip(packet)
+
+
+def test_an_interrupt_file_that_is_moved(home: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the last moment, the directory to which it is moved becomes a link."""
+    packet, real = Home(home).packet("it"), os.rename
+    os.makedirs(packet.interrupts)
+    with open(packet.interrupt_request, "wb") as file:
+        file.write(b"evil\n")
+
+    def swap(*args: str, **given: int) -> None:
+        real(packet.interrupts, f"{packet.interrupts}.old")
+        os.symlink(victim, packet.interrupts)
+        real(*args, **given)
+
+    monkeypatch.setattr(os, "rename", swap)
+    interrupt_files.put_aside(packet, "1")
+    assert os.listdir(f"{packet.interrupts}.old") == ["1-interrupt-request.txt"]
