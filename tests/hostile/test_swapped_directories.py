@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.packet import archive
 from holdfast.runner.user_files import interrupt_files
+from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.workspace import sandbox_commits
 from holdfast.workspace.snapshots import genuine, revert
@@ -108,18 +109,33 @@ def test_summaries_that_are_kept(home: str, victim: str) -> None:
             archive.strip(packet)
 
 
-def test_an_interrupt_file_that_is_moved(home: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the last moment, the directory to which it is moved becomes a link."""
-    packet, real = Home(home).packet("it"), os.rename
-    os.makedirs(packet.interrupts)
-    with open(packet.interrupt_request, "wb") as file:
-        file.write(b"evil\n")
+def swap_before_rename(folder: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the last moment, a directory becomes a link."""
+    real = os.rename
 
     def swap(*args: str, **given: int) -> None:
-        real(packet.interrupts, f"{packet.interrupts}.old")
-        os.symlink(victim, packet.interrupts)
+        real(folder, f"{folder}.old")
+        os.symlink(victim, folder)
         real(*args, **given)
 
     monkeypatch.setattr(os, "rename", swap)
+
+
+def test_an_interrupt_file_that_is_moved(home: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packet = Home(home).packet("it")
+    os.makedirs(packet.interrupts)
+    with open(packet.interrupt_request, "wb") as file:
+        file.write(b"evil\n")
+    swap_before_rename(packet.interrupts, victim, monkeypatch)
     interrupt_files.put_aside(packet, "1")
     assert os.listdir(f"{packet.interrupts}.old") == ["1-interrupt-request.txt"]
+
+
+def test_a_file_that_is_put_aside(home: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packet = Home(home).packet("it")
+    os.makedirs(packet.state)
+    os.mkfifo(f"{packet.state}/f00")
+    swap_before_rename(packet.state, victim, monkeypatch)
+    atomic.put_aside(f"{packet.state}/f00")
+    assert os.listdir(f"{packet.state}.old") == ["f00.aside-1"]
+    assert os.path.exists(f"{victim}/f00")

@@ -369,7 +369,10 @@ def move(path: str, to: str) -> None:
 
 def put_aside(path: str, folder: int | None = None) -> None:
     """Rename the file at `path`, which may be relative to an open folder, to a free name next to it."""
-    os.rename(path, aside_name(path, folder), src_dir_fd=folder, dst_dir_fd=folder)
+    if folder is None:
+        move(path, aside_name(path))
+    else:
+        os.rename(path, aside_name(path, folder), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def aside_name(path: str, folder: int | None = None) -> str:

@@ -191,7 +191,7 @@ def _open_file(path: str, *, may_replace: bool) -> int:
         if os.fstat(descriptor).st_nlink <= 1 or not _flock(descriptor):
             return descriptor
         try:
-            atomic.move(path, atomic.aside_name(path))
+            atomic.put_aside(path)
         finally:
             os.close(descriptor)
         return atomic.open_own(path, os.O_RDWR, must_be_ours=not may_replace, is_lock=True)
