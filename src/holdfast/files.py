@@ -132,6 +132,12 @@ def stream(path: str) -> BinaryIO:
     return open(open_regular(path), "rb")
 
 
+def stream_open(descriptor: int) -> BinaryIO:
+    """An open file, from its beginning, for reading in pieces. The descriptor stays open."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return open(descriptor, "rb", closefd=False)
+
+
 def lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines of an open file. One that is longer than MAX_BYTES is cut there, and the last one: it is not
     ours, and to look for its end in a file of gigabytes takes many seconds."""

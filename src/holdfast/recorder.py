@@ -15,6 +15,7 @@ import json
 import marshal
 import os
 import resource
+import stat
 import sys
 import time
 
@@ -35,6 +36,8 @@ _CHECK_S, _CONFIRM_S, _RUNNER_CHECKS_S = 30.0, 1.0, 3600.0
 _TERM_S = 2.0
 #: How long to try to write to a directory that refuses it.
 _REFUSED_S = 20.0
+#: How often to create a log whose name is taken.
+_TRIES = 3
 #: Why `_wait` returned: there is no child left, or it was told to exit.
 _NONE_LEFT, _TOLD_TO_EXIT = 0, 1
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
@@ -371,8 +374,7 @@ def _enter(folder: int, name: str) -> int:
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
-            aside = f"{name}.aside-{os.urandom(6).hex()}"
-            os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+            _put_aside(name, folder)
         try:
             os.mkdir(name, 0o700, dir_fd=folder)
             failpoint("removed.made_again")
@@ -448,15 +450,43 @@ def _close_all_but(*keep: int) -> None:
 
 
 def _redirect(stdin: str, folder: int) -> None:
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    for descriptor, path, flags in (
-        (0, stdin, os.O_RDONLY),
-        (1, "stdout.log", append),
-        (2, "stderr.log", append),
-    ):
-        opened = os.open(path, flags, 0o600, dir_fd=folder)
-        os.dup2(opened, descriptor)
-        os.close(opened)
+    _become(0, _open_input(stdin, folder))
+    for descriptor, name in ((1, "stdout.log"), (2, "stderr.log")):
+        _become(descriptor, _create_log(name, folder))
+
+
+def _become(descriptor: int, opened: int) -> None:
+    os.dup2(opened, descriptor)
+    os.close(opened)
+
+
+def _open_input(path: str, folder: int) -> int:
+    """Open what the agent reads. A pipe that an agent planted there would block us: it is refused."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    if path != os.devnull and not stat.S_ISREG(os.fstat(opened).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    os.set_blocking(opened, True)
+    return opened
+
+
+def _create_log(name: str, folder: int) -> int:
+    """Create a log. An attempt is started once: what has this name was planted, as a second name of a user's
+    file or as a pipe. It is renamed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW
+    for _ in range(_TRIES):
+        try:
+            return os.open(name, flags, 0o600, dir_fd=folder)
+        except FileExistsError:
+            _put_aside(name, folder)
+    raise OSError(errno.EBUSY, "it is planted again and again", name)
+
+
+def _put_aside(name: str, folder: int) -> None:
+    try:
+        aside = f"{name}.aside-{os.urandom(6).hex()}"
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+    except FileNotFoundError:
+        return
 
 
 def set_limit(name: str, soft: int, hard: int) -> None:

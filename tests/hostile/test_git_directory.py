@@ -210,6 +210,24 @@ def test_a_merge_does_not_write_through_a_linked_directory(scene: Scene, linked:
     assert _files_in(target) == old
 
 
+@pytest.mark.parametrize("name", ["HEAD", "refs/heads/main"])
+def test_a_reflog_that_is_a_hard_link_is_not_written(scene: Scene, name: str) -> None:
+    """The reflog has the user's name, which the repository's own settings can choose."""
+    settings, log = os.path.join(scene.root, ".bashrc"), os.path.join(scene.repo.path, ".git/logs", name)
+    with open(settings, "w", encoding="utf-8") as file:
+        file.write("mine\n")
+    os.unlink(log)
+    os.link(settings, log)
+    scene.work.write("src/f.py", _GOOD)
+    done = scene.run("apply", "it")
+    with open(settings, encoding="utf-8") as file:
+        assert file.read() == "mine\n"
+    assert done.returncode == 3
+    assert f"{log} is a hard link" in done.stderr
+    os.unlink(log)
+    assert scene.run("apply", "it").returncode == 0
+
+
 def test_a_repository_writes_no_line_of_a_shell_s_settings(scene: Scene) -> None:
     """The reflog has the user's name, which the repository's own settings can choose."""
     settings = os.path.join(scene.root, ".bashrc")

@@ -1,5 +1,5 @@
 """A living agent exchanges a directory of ours for a link to a directory of the user, again and again, while
-holdfast removes things in it: nothing of the user is removed."""
+holdfast removes or writes things in it: nothing of the user is removed, and nothing is added."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.packet import archive
+from holdfast.runner.user_files import interrupt_files
+from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.workspace import sandbox_commits
 from holdfast.workspace.snapshots import genuine, revert
@@ -105,3 +107,35 @@ def test_summaries_that_are_kept(home: str, victim: str) -> None:
     with swapping(packet.outputs, victim):
         for _ in range(5000):
             archive.strip(packet)
+
+
+def swap_before_rename(folder: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the last moment, a directory becomes a link."""
+    real = os.rename
+
+    def swap(*args: str, **given: int) -> None:
+        real(folder, f"{folder}.old")
+        os.symlink(victim, folder)
+        real(*args, **given)
+
+    monkeypatch.setattr(os, "rename", swap)
+
+
+def test_an_interrupt_file_that_is_moved(home: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packet = Home(home).packet("it")
+    os.makedirs(packet.interrupts)
+    with open(packet.interrupt_request, "wb") as file:
+        file.write(b"evil\n")
+    swap_before_rename(packet.interrupts, victim, monkeypatch)
+    interrupt_files.put_aside(packet, "1")
+    assert os.listdir(f"{packet.interrupts}.old") == ["1-interrupt-request.txt"]
+
+
+def test_a_file_that_is_put_aside(home: str, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packet = Home(home).packet("it")
+    os.makedirs(packet.state)
+    os.mkfifo(f"{packet.state}/f00")
+    swap_before_rename(packet.state, victim, monkeypatch)
+    atomic.put_aside(f"{packet.state}/f00")
+    assert os.listdir(f"{packet.state}.old") == ["f00.aside-1"]
+    assert os.path.exists(f"{victim}/f00")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -136,3 +137,33 @@ def test_it_leaves_with_its_runner_and_starts_nothing_from_half_an_order(tmp_pat
     idle_recorder._waiting = None  # pyright: ignore[reportPrivateUsage]
     assert not locks.is_held(str(tmp_path / "lock"))
     assert os.listdir(tmp_path) == ["lock"]
+
+
+# ── files that an agent of another task planted before the start ──
+
+
+@pytest.mark.parametrize("name", ["stdout.log", "stderr.log"])
+@pytest.mark.parametrize("plant", ["second name", "pipe", "directory"])
+def test_a_planted_log_is_put_aside(tmp_path: Path, name: str, plant: str) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine\n")
+    if plant == "second name":
+        os.link(precious, tmp_path / name)
+    else:
+        (os.mkfifo if plant == "pipe" else os.mkdir)(tmp_path / name)
+    pid = hand_over(order(tmp_path, "echo evil; echo evil >&2"))
+    assert exit_code(tmp_path, pid) == 0
+    assert (tmp_path / name).read_text() == "evil\n"
+    assert precious.read_text() == "mine\n"
+    assert len(list(tmp_path.glob(f"{name}.aside-*"))) == 1
+
+
+@pytest.mark.parametrize("plant", ["pipe", "link"])
+def test_a_planted_input_does_not_block_the_start(tmp_path: Path, plant: str) -> None:
+    told = order(tmp_path, "cat")
+    os.unlink(told.stdin)
+    os.mkfifo(told.stdin) if plant == "pipe" else os.symlink("/etc/hostname", told.stdin)
+    pid = hand_over(told)
+    os.waitpid(pid, 0)
+    expected = errno.EINVAL if plant == "pipe" else errno.ELOOP
+    assert json.loads((tmp_path / "exit.json").read_text())["exec_errno"] == expected

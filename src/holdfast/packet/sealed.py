@@ -127,21 +127,31 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
     `distrust`: why this runner, which had it open before, does not trust it. Raises CorruptFile, and
     ForgedJournal if nothing of it can be believed.
     """
-    found: list[ev.Event] = []
-    is_rescued = False
     try:
         layout.make_records(packet.home.path)
     except OSError as error:
         atomic.storage_failed(error, f"cannot make the directory of {packet.seals}")
-    sealed = _sealed(packet)
     try:
-        folded = journal.fold_sealed(packet.journal, sealed)
+        descriptor = journal.open_to_write(packet.journal)
     except FileNotFoundError as error:
         raise missing(packet) from error
+    try:
+        return _open(packet, descriptor, distrust)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _open(packet: Packet, descriptor: int, distrust: str) -> tuple[Task, Journal, tuple[ev.Event, ...]]:
+    found: list[ev.Event] = []
+    is_rescued = False
+    sealed = _sealed(packet)
+    try:
+        folded = journal.fold_sealed(packet.journal, sealed, descriptor)
     except CorruptFile:
         if sealed is None:
             raise
-        folded, event = _rescue(packet)
+        folded, event = _rescue(packet, descriptor)
         found += [event] if event is not None else []
         sealed, is_rescued = None, True
     # Without a record, it is of an earlier version, a copy, or of other settings: it is not run anyway.
@@ -151,8 +161,9 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
         if folded.task.has_ended:
             # Only a new run can be left to a person, also if there are requests: an agent can write them.
             found.append(ev.RunOpened(run=folded.task.run + 1, request=ids.new_ulid()))
-    opened = Journal(packet.journal, folded=folded, seals=(own := seals.Seals(packet.seals)))
+    own = seals.Seals(packet.seals)
     try:
+        opened = Journal(packet.journal, descriptor=descriptor, folded=folded, seals=own)
         if folded.is_cut:
             own.drop_last()
         repaired = opened.repair()
@@ -161,7 +172,7 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
         if sealed is None or sealed[0].size != folded.size or not sealed[0].is_open:
             opened.open_seals()
     except BaseException:
-        opened.close()
+        own.close()
         raise
     if not any(isinstance(event, ev.JournalForged) for event in found):
         noted = seals.noted_forgery(packet.seals)
@@ -172,22 +183,24 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
     return folded.task, opened, tuple(found)
 
 
-def _rescue(packet: Packet) -> tuple[Folded, ev.JournalForged | None]:
-    """Go back to what a seal vouches for. Raises ForgedJournal if there is nothing."""
-    good, is_complete = seals.longest(packet.seals, packet.journal)
+def _rescue(packet: Packet, descriptor: int) -> tuple[Folded, ev.JournalForged | None]:
+    """Go back to what a seal vouches for, in an open journal. Raises ForgedJournal if there is nothing."""
+    good, is_complete = seals.longest(packet.seals, descriptor)
     if good and not is_complete:
-        return journal.fold_sealed(packet.journal, None), None  # the last seals were lost with the power
-    size = os.stat(packet.journal).st_size
+        # The last seals were lost with the power.
+        return journal.fold_sealed(packet.journal, None, descriptor), None
+    size = os.fstat(descriptor).st_size
     kept_at = atomic.free_name(f"{packet.journal}.forged")
     if not good:
-        os.rename(packet.journal, kept_at)
+        atomic.move(packet.journal, kept_at)
         atomic.forget(packet.manifest)  # it may say anything
         raise ForgedJournal(
             f"{packet.journal} was replaced: nothing in it was written by holdfast; it is now {kept_at}",
             hint=f"'holdfast rm --force {packet.task_id}' removes the task",
         )
     if size <= files.MAX_BYTES:
-        atomic.write(kept_at, files.read(packet.journal), durable=True)
+        with files.stream_open(descriptor) as file:
+            atomic.write(kept_at, file.read(files.MAX_BYTES), durable=True)
     reason = (
         f"another process changed the journal; its first {good} bytes are genuine, the rest is ignored "
         f"(all of it is in {os.path.basename(kept_at)})"
@@ -195,11 +208,10 @@ def _rescue(packet: Packet) -> tuple[Folded, ev.JournalForged | None]:
     dropped_bytes = max(0, size - good)
     seals.note_forgery(packet.seals, reason, dropped_bytes)
     failpoint("sealed.before_truncate")
-    os.truncate(packet.journal, good)
+    os.ftruncate(descriptor, good)
     failpoint("sealed.truncated")
-    return journal.fold_sealed(packet.journal, None), ev.JournalForged(
-        reason=reason, dropped_bytes=dropped_bytes
-    )
+    folded = journal.fold_sealed(packet.journal, None, descriptor)
+    return folded, ev.JournalForged(reason=reason, dropped_bytes=dropped_bytes)
 
 
 def settle(packet: Packet) -> None:

@@ -61,9 +61,11 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
 
     Raises UnusableFile, sqlite3.OperationalError.
     """
-    index_tables.put_aside_others(path)
+    is_there = index_tables.put_aside_others(path)
     if not index_tables.has_room(path):
         raise sqlite3.OperationalError("the disk is full")
+    if not is_there:
+        index_tables.create(path)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -71,7 +73,6 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
             raise UnusableFile(f"its version is {version}, but this holdfast uses {VERSION}")
         index_tables.refuse_programs(connection)
         if version == 0:
-            os.chmod(path, 0o600)
             connection.executescript(_TABLES)
         # Packets are the source of truth: a power failure may lose the newest claims, and `sync` restores
         # them.

@@ -238,22 +238,26 @@ def unusable(error: OSError, path: str) -> CorruptFile:
     return CorruptFile(f"{path} cannot be read: {error.strerror}", hint=hint)
 
 
-def open_own(path: str, flags: int, *, must_be_ours: bool = False, is_lock: bool = False) -> int:
+def open_own(
+    path: str, flags: int, *, must_be_ours: bool = False, is_lock: bool = False, must_exist: bool = False
+) -> int:
     """Open one of our files for writing, and create it if it is missing. Raises OSError.
 
     What is not a regular file is renamed: a pipe would block us, and a link may lead to a user's file. So is
     a file that may not be opened, unless it `must_be_ours`. A file that has a second name, which may be a
-    user's, is replaced by a copy; not a lock, which others hold.
+    user's, is replaced by a copy; not a lock, which others hold. With `must_exist`, nothing is created or
+    renamed.
     """
+    create = 0 if must_exist else os.O_CREAT
     place, name = os.path.split(path)
     folder = open_own_folder(place)
     try:
         for _ in range(3):
             try:
-                descriptor = os.open(name, flags & ~os.O_TRUNC | os.O_CREAT | _OWN, 0o600, dir_fd=folder)
+                descriptor = os.open(name, flags & ~os.O_TRUNC | create | _OWN, 0o600, dir_fd=folder)
                 try:
-                    if files.check_regular(descriptor, path).st_nlink > 1 and not is_lock:
-                        _copy_in_place(name, folder)
+                    opened = files.check_regular(descriptor, path)
+                    if not is_lock and not _is_only_name(name, folder, opened):
                         os.close(descriptor)
                         continue
                     if flags & os.O_TRUNC:
@@ -265,10 +269,28 @@ def open_own(path: str, flags: int, *, must_be_ours: bool = False, is_lock: bool
             except OSError as error:
                 if error.errno not in _NO_FILE and (error.errno != errno.EACCES or must_be_ours):
                     raise
+                if must_exist:
+                    raise
                 put_aside(name, folder)
     finally:
         os.close(folder)
     raise OSError(errno.EBUSY, "it is replaced again and again", path)
+
+
+def _is_only_name(name: str, folder: int, opened: os.stat_result) -> bool:
+    """Whether an open file has this name and no other. A file with several names is replaced by a copy.
+
+    The name and the count come from one look: an agent could remove the name between two, and then that of
+    a user's file would be the only one.
+    """
+    try:
+        there = os.lstat(name, dir_fd=folder)
+        if there.st_nlink > 1 and stat.S_ISREG(there.st_mode):
+            _copy_in_place(name, folder)
+            return False
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, opened)
 
 
 def _copy_in_place(name: str, folder: int) -> None:
@@ -281,6 +303,7 @@ def _copy_in_place(name: str, folder: int) -> None:
             try:
                 while data := os.read(old, _COPIED_BYTES):
                     write_all(new, data)
+                os.fsync(new)
             finally:
                 os.close(new)
         finally:
@@ -330,9 +353,26 @@ def make_packet_directory(path: str) -> None:
     os.close(open_own_folder(path, make=True))
 
 
+def move(path: str, to: str) -> None:
+    """Rename a file or directory to another directory of ours, following no link. Raises OSError."""
+    (place, name), (new_place, new_name) = os.path.split(path), os.path.split(to)
+    folder = open_own_folder(place)
+    try:
+        target = open_own_folder(new_place)
+        try:
+            os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=target)
+        finally:
+            os.close(target)
+    finally:
+        os.close(folder)
+
+
 def put_aside(path: str, folder: int | None = None) -> None:
     """Rename the file at `path`, which may be relative to an open folder, to a free name next to it."""
-    os.rename(path, aside_name(path, folder), src_dir_fd=folder, dst_dir_fd=folder)
+    if folder is None:
+        move(path, aside_name(path))
+    else:
+        os.rename(path, aside_name(path, folder), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def aside_name(path: str, folder: int | None = None) -> str:

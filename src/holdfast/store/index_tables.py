@@ -50,10 +50,10 @@ def connect(path: str) -> sqlite3.Connection:
     is_new = path != ":memory:" and not put_aside_others(path)
     if path != ":memory:" and not has_room(path):
         raise sqlite3.OperationalError("the disk is full")
+    if is_new:
+        create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
     try:
-        if is_new:
-            os.chmod(path, 0o600)
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise sqlite3.DatabaseError(f"version {version}")
@@ -120,6 +120,15 @@ def put_aside_others(path: str) -> bool:
         return os.path.exists(path)
     except OSError as error:
         raise sqlite3.OperationalError(f"{error.filename}: {error.strerror}") from error
+
+
+def create(path: str) -> None:
+    """Create an empty database that only its owner can read. SQLite would create it for others, too; a change
+    of its mode would follow a link. Raises sqlite3.OperationalError."""
+    try:
+        os.close(atomic.open_own(path, os.O_RDWR))
+    except OSError as error:
+        raise sqlite3.OperationalError(f"{path}: {error.strerror}") from error
 
 
 def _names_another(journal: str) -> bool:

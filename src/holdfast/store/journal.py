@@ -6,6 +6,7 @@ the journal truncates such a line and records that in an event.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from holdfast import clock, files, quick_json
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.store.digest import Running
     from holdfast.store.seals import Seal, Seals
 
-_APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_APPEND = os.O_RDWR | os.O_APPEND
 _FRAGMENT_BYTES = 4096
 #: Only an agent's backlog brings this many events at once. Its reader has loaded msgspec, which is ten times
 #: as fast.
@@ -60,9 +61,9 @@ def read(path: str) -> Iterator[tuple[str, ev.Event]]:
         yield at, event
 
 
-def _read(path: str) -> Iterator[tuple[bytes, str, ev.Event]]:
-    """As `read`, with the line."""
-    with atomic.stream(path) as file:
+def _read(path: str, descriptor: int = -1) -> Iterator[tuple[bytes, str, ev.Event]]:
+    """As `read`, with the line. `descriptor`: the journal, if it is open."""
+    with atomic.stream(path) if descriptor < 0 else files.stream_open(descriptor) as file:
         number = 0
         pending: tuple[int, bytes, ValueError] | None = None
         for line in files.lines(file):
@@ -107,8 +108,10 @@ def fold(path: str) -> Task:
     return fold_sealed(path, None).task
 
 
-def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
+def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None, descriptor: int = -1) -> Folded:
     """The task that a journal describes, as far as its last seal, or the one before, vouches for it.
+
+    `descriptor`: the journal, if it is open.
 
     Raises FileNotFoundError, CorruptFile; ForgedJournal if neither does.
     """
@@ -118,7 +121,7 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
     task, check, number, first_line = Task(), _SealCheck(sealed), 0, b""
     #: Events that count only if the last seal fits.
     held: list[tuple[str, ev.Event]] = []
-    for number, (line, at, event) in enumerate(_read(path), 1):
+    for number, (line, at, event) in enumerate(_read(path, descriptor), 1):
         if check.is_complete:
             break
         check.add(line)
@@ -199,28 +202,44 @@ def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptF
     )
 
 
+def _fingerprint(found: os.stat_result) -> tuple[int, ...]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
 def _identity(path: str) -> tuple[int, int]:
     found = os.stat(path, follow_symlinks=False)
     return found.st_dev, found.st_ino
 
 
+def open_to_write(path: str) -> int:
+    """Open a journal for its only writer, who also reads it by this descriptor: at the path there may be
+    another file a moment later. Raises FileNotFoundError, CorruptFile, StorageError."""
+    try:
+        return atomic.open_own(path, _APPEND, must_exist=True)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in files.UNUSABLE and error.errno not in (errno.EACCES, errno.EPERM):
+            raise atomic.unusable(error, path) from error
+        storage_failed(error, f"cannot open {path}")
+
+
 class Journal:
     """The journal, open for writing by the holder of runner.lock."""
 
-    def __init__(self, path: str, *, folded: Folded | None = None, seals: Seals | None = None) -> None:
-        """`folded` and `seals`: how much of it was read and is believed, and where appends are sealed."""
+    def __init__(
+        self, path: str, *, descriptor: int = -1, folded: Folded | None = None, seals: Seals | None = None
+    ) -> None:
+        """`descriptor`: of `open_to_write`; closed with the journal. `folded` and `seals`: how much of it was
+        read and is believed, and where appends are sealed."""
         self.path = path
         self._seals = seals
         self._digest = folded.digest if folded is not None else None
         self._believed = folded
-        try:
-            self.descriptor = os.open(path, _APPEND)
-        except OSError as error:
-            storage_failed(error, f"cannot open {path}")
-        opened = os.fstat(self.descriptor)
-        self.size = opened.st_size
-        self._file, self._folder = (opened.st_dev, opened.st_ino), _identity(os.path.dirname(path))
-        self._last_fingerprint = self._fingerprint()
+        self.descriptor = descriptor if descriptor >= 0 else open_to_write(path)
+        self._last_fingerprint = self._own_fingerprint()
+        self._file, self.size = self._last_fingerprint[:2], self._last_fingerprint[2]
+        self._folder = _identity(os.path.dirname(path))
 
     @property
     def first_line(self) -> bytes:
@@ -256,7 +275,7 @@ class Journal:
         os.ftruncate(self.descriptor, good)
         os.fdatasync(self.descriptor)
         failpoint("journal.truncated")
-        self.size, self._last_fingerprint = good, self._fingerprint()
+        self.size, self._last_fingerprint = good, self._own_fingerprint()
         if is_torn:
             return ev.JournalRepaired(
                 dropped_bytes=len(line), fragment=line[:_FRAGMENT_BYTES].decode("utf-8", "backslashreplace")
@@ -318,7 +337,7 @@ class Journal:
         atomic.write(self.path, data, durable=True)
 
     def _fingerprint(self) -> tuple[int, ...] | None:
-        """Device, inode, size and times of the file: they change if anything is written.
+        """Device, inode, size and times of the file at the path: they change if anything is written.
 
         None if the file is gone, or if our directory was renamed, with its home, and another one is at its
         path: that journal is not ours to restore.
@@ -329,7 +348,11 @@ class Journal:
                 return None
         except OSError:
             return None
-        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return _fingerprint(found)
+
+    def _own_fingerprint(self) -> tuple[int, ...]:
+        """The same of the file that we have open, after our own write."""
+        return _fingerprint(os.fstat(self.descriptor))
 
     def append(self, events: Sequence[ev.Event], *, at: float | None = None) -> str:
         """Append the events with one write and one fdatasync. Returns their time.
@@ -353,15 +376,15 @@ class Journal:
         except OSError as error:
             # After a short write on a full disk, no part of a line may be left before the next one.
             os.ftruncate(self.descriptor, self.size)
-            self._last_fingerprint = self._fingerprint()
+            self._last_fingerprint = self._own_fingerprint()
             if self._seals is not None:
                 self._seals.drop_last()
             storage_failed(error, f"cannot append to {self.path}")
         failpoint("journal.after_append")
         self.size += len(data)
-        seen = self._fingerprint()
+        seen = self._own_fingerprint()
         # Another process wrote at the same time: the next check must not take that for our own write.
-        self._last_fingerprint = seen if seen is None or seen[2] == self.size else (*seen[:2], -1)
+        self._last_fingerprint = seen if seen[2] == self.size else (*seen[:2], -1)
         self._digest = digest
         return stamp
 

@@ -78,7 +78,7 @@ class Lock:
     def _put_back(self, descriptor: int, new: int, path: str) -> None:
         """Let a descriptor refer to a new file, unless another process has locked that file."""
         try:
-            if _flock(new) and _is_at(path, new):
+            if _flock(new) and _is_at(path, new, alone=path == self.path):
                 os.dup2(new, descriptor, inheritable=False)
         finally:
             os.close(new)
@@ -136,7 +136,8 @@ def _try(path: str, role: str) -> Lock | None:
             failpoint("lock.anchored")
             descriptor = _open_file(path, may_replace=is_anchored)
             # A file or directory that was replaced in the meantime locks nothing.
-            if _flock(descriptor) and _is_at(path, descriptor) and _is_at(anchor_of(path), anchor):
+            is_taken = _flock(descriptor) and _is_at(path, descriptor, alone=True)
+            if is_taken and _is_at(anchor_of(path), anchor):
                 lock = Lock(path, role, descriptor, anchor, is_anchored=is_anchored)
                 anchor = descriptor = -1
                 return lock
@@ -181,21 +182,32 @@ def _open_anchor(path: str) -> int:
 
 
 def _open_file(path: str, *, may_replace: bool) -> int:
-    """Open the lock file. What is no file is renamed; with `may_replace`, also a file that may not be
-    opened."""
+    """Open the lock file. What is no file is renamed; with `may_replace`, also a file that may not be opened.
+
+    So is a file with a second name, which may be a user's, unless it is locked: a backup makes such names.
+    """
     try:
+        descriptor = atomic.open_own(path, os.O_RDWR, must_be_ours=not may_replace, is_lock=True)
+        if os.fstat(descriptor).st_nlink <= 1 or not _flock(descriptor):
+            return descriptor
+        try:
+            atomic.put_aside(path)
+        finally:
+            os.close(descriptor)
         return atomic.open_own(path, os.O_RDWR, must_be_ours=not may_replace, is_lock=True)
     except OSError as error:
         storage_failed(error, f"cannot open {path}")
 
 
-def _is_at(path: str, descriptor: int) -> bool:
-    """Whether the open file or directory is the one at `path`."""
+def _is_at(path: str, descriptor: int, *, alone: bool = False) -> bool:
+    """Whether the open file or directory is the one at `path`; and if it must be `alone`, whether it has no
+    second name, which may be a user's."""
     try:
         there, held = os.stat(path), os.fstat(descriptor)
     except OSError:
         return False
-    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+    is_same = (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+    return is_same and (not alone or there.st_nlink <= 1)
 
 
 # ── ask ──

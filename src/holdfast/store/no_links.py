@@ -35,6 +35,23 @@ def refuse_link(path: str) -> None:
         )
 
 
+def refuse_second_name(path: str) -> None:
+    """Raises StorageError if a file that another program appends to is a hard link: it may be a user's."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return
+    if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
+        from shlex import quote  # only needed for the error
+
+        own = quote(f"{path}.own")
+        raise StorageError(
+            f"{path} is a hard link: a line added there would be added to another file, too",
+            hint=f"an agent may have made it, or a copy by 'cp -al'; look at it, then: "
+            f"cp -p {quote(path)} {own} && mv {own} {quote(path)}",
+        )
+
+
 def is_directory(path: str) -> bool:
     """Whether it is a directory, and not a link to one."""
     try:

@@ -114,8 +114,8 @@ def _each(path: str) -> Iterator[Seal]:
             yield Seal(*_SEAL.unpack(data))
 
 
-def longest(path: str, journal: str) -> tuple[int, bool]:
-    """How many bytes of a journal some seal vouches for, and whether no seal can be missing after it."""
+def longest(path: str, journal: int) -> tuple[int, bool]:
+    """How much of an open journal some seal vouches for, and whether no seal can be missing after it."""
     by_size: dict[int, set[bytes]] = {}
     boot, is_of_this_boot, is_closed = this_boot(), False, False
     for seal in _each(path):
@@ -123,7 +123,7 @@ def longest(path: str, journal: str) -> tuple[int, bool]:
         is_of_this_boot = is_of_this_boot or seal.boot == boot
         is_closed = seal.boot == _CLOSED
     digest, at, good = running(), 0, 0
-    with files.stream(journal) as file:
+    with files.stream_open(journal) as file:
         for size in sorted(by_size):
             while at < size and (data := file.read(min(_CHUNK, size - at))):
                 digest.update(data)

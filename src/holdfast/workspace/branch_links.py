@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.store.no_links import plain_path
+from holdfast.store.no_links import plain_path, refuse_second_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,11 +12,20 @@ if TYPE_CHECKING:
 
 
 def refuse_branch_links(repository: git.Repository, branch: str) -> None:
-    """Before git writes or deletes a branch: raises StorageError if its files are reached through a link.
+    """Before git writes or deletes a branch: raises StorageError if its files are reached through a link, or
+    if a reflog, the only file to which git appends, is a hard link.
 
     git also logs the move as one of HEAD, if HEAD is on the branch.
     """
     common_dir, git_dir = repository.common_dir, repository.git_dir
-    places = (os.path.join(common_dir, place, "heads", branch) for place in ("refs", "logs/refs"))
-    plain_path(common_dir, *places)
-    plain_path(git_dir, os.path.join(git_dir, "logs", "HEAD"))
+    log = os.path.join(common_dir, "logs/refs/heads", branch)
+    plain_path(common_dir, os.path.join(common_dir, "refs/heads", branch), log)
+    refuse_second_name(log)
+    refuse_log_links(git_dir, "HEAD")
+
+
+def refuse_log_links(git_dir: str, name: str) -> None:
+    """The same for the reflog of a reference in the git directory itself."""
+    log = os.path.join(git_dir, "logs", name)
+    plain_path(git_dir, log)
+    refuse_second_name(log)

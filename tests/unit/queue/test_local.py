@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from collections.abc import Callable
 
 import pytest
 
@@ -12,11 +13,23 @@ from holdfast.errors import CorruptFile, StorageError
 from holdfast.queue import tables
 from holdfast.queue.engine import Item, is_ready, parse_priority
 from holdfast.queue.local import LocalQueue
+from holdfast.store import index_tables
 from holdfast.store.layout import Home
 
 
 def aside(home: str) -> list[str]:
     return sorted(name for name in os.listdir(home) if ".broken-" in name and name.endswith("Z"))
+
+
+@pytest.mark.parametrize("connect", [lambda path: tables.connect(path)[0], index_tables.connect])
+def test_it_is_private_from_its_creation_on(
+    home: str, connect: Callable[[str], sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of mode would follow a link that an agent has put there meanwhile."""
+    monkeypatch.delattr(os, "chmod")
+    path = os.path.join(home, "x.db")
+    connect(path).close()
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
 def test_it_is_private_and_has_a_version(home: str) -> None:

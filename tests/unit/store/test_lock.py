@@ -282,6 +282,35 @@ def test_a_lock_that_cannot_be_checked_is_not_taken_for_free(
         locks.is_held(path)
 
 
+def test_a_second_name_of_a_user_s_file_is_not_written(path: str, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine\n")
+    os.link(precious, path)
+    lock = locks.acquire(path, role="test", within_s=0.0)
+    assert precious.read_text() == "mine\n"
+    assert locks.is_held(path)
+    os.unlink(path)
+    os.link(precious, path)
+    assert lock.mend()
+    assert precious.read_text() == "mine\n"
+    owner = lock_owner.owner(path)
+    assert owner is not None
+    assert owner.pid == os.getpid()
+    lock.release()
+
+
+def test_a_second_name_that_a_backup_made_frees_no_lock(tmp_path: Path) -> None:
+    path = str(tmp_path / "keeper.lock")
+    lock = locks.acquire(path, role="test", within_s=0.0)
+    os.link(path, tmp_path / "backup")
+    os.rmdir(anchor_of(path))
+    with pytest.raises(LockHeld):
+        locks.acquire(path, role="test", within_s=0.0)
+    assert lock.mend()
+    lock.release()
+    locks.acquire(path, role="test", within_s=0.0).release()
+
+
 def test_many_locks_are_asked_at_once_and_doubtful_ones_are_left_out(tmp_path: Path) -> None:
     folder = str(tmp_path)
     for name in ("held", "free", "pipe", "link", "gone"):

@@ -121,5 +121,5 @@ def reopen(ledger: Ledger) -> None:
         folder = packet.past_run(task.run - 1)
         # Not where a link of an agent leads.
         atomic.make_packet_directory(folder)
-        os.rename(packet.task_done, os.path.join(folder, os.path.basename(packet.task_done)))
+        atomic.move(packet.task_done, os.path.join(folder, os.path.basename(packet.task_done)))
         atomic.sync_directory(packet.done)

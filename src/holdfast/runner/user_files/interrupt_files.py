@@ -104,7 +104,7 @@ def put_aside(packet: Packet, name: str) -> None:
     for path in (packet.interrupt_request, packet.error_marker):
         if os.path.lexists(path):
             atomic.make_directory(packet.interrupts)
-            os.rename(path, os.path.join(packet.interrupts, f"{name}-{os.path.basename(path)}"))
+            atomic.move(path, os.path.join(packet.interrupts, f"{name}-{os.path.basename(path)}"))
     if os.path.isfile(packet.asked_approval):
         atomic.remove(packet.asked_approval)
     item = _blocked(packet)

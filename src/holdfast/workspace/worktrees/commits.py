@@ -19,7 +19,7 @@ from holdfast.failpoints import failpoint
 from holdfast.store import atomic, linked_objects
 from holdfast.store.no_links import plain_path
 from holdfast.workspace import git
-from holdfast.workspace.branch_links import refuse_branch_links
+from holdfast.workspace.branch_links import refuse_branch_links, refuse_log_links
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def make_ready_to_merge(repository: git.Repository, branch: str) -> None:
     refuse_branch_links(repository, branch)
     objects = linked_objects.plain_place_of(common_dir)
     plain_path(objects, os.path.join(objects, "pack"))
-    plain_path(git_dir, os.path.join(git_dir, "index"), os.path.join(git_dir, "logs", _ORIG_HEAD))
+    plain_path(git_dir, os.path.join(git_dir, "index"))
+    refuse_log_links(git_dir, _ORIG_HEAD)
     if _refers_to_another(git_dir, branch):
         raise NotPossible(
             f"the branch that is checked out in {repository.top} only refers to {branch}",
