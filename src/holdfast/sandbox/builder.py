@@ -139,6 +139,19 @@ class SandboxBuilder:
         """Show the folder `source` in the place of the folder `path`, writable."""
         self.mounts.append(Mount(kind=REPLACE, path=os.path.realpath(path), source=os.path.realpath(source)))
 
+    def lend(self, source: str, path: str, *, around: str, own: str = "") -> None:
+        """Show `source`, which a repository or an agent can choose, at another path, only to read.
+
+        If a link leads out of the folder `around`, it stays one: what is behind it is seen as the sandbox
+        shows it. A mount would show what is hidden, or, of /proc, the processes outside. Only what is hidden
+        with `own`, the home, is shown again, by its own path.
+        """
+        real, named = os.path.realpath(source), os.path.abspath(source)
+        is_own = bool(own) and real == named and real.startswith(os.path.realpath(own) + "/")
+        is_plain = real == named or real.startswith(around + "/")
+        kind = READ if is_own or (is_plain and not self.has_hidden(real)) else LINK
+        self.mounts.append(Mount(kind=kind, path=path, source=real))
+
     def workspace(
         self,
         directory: str,
