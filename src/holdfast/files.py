@@ -51,7 +51,10 @@ def open_regular(path: str, *, follow: bool = False) -> int:
 
 def open_sized(path: str, *, follow: bool = False) -> tuple[int, int]:
     """As `open_regular`, with the size that the file has now."""
-    descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "its name has a NUL byte", path) from error
     try:
         return descriptor, check_regular(descriptor, path).st_size
     except OSError:
