@@ -14,7 +14,7 @@ import stat
 
 from holdfast.errors import GitFailed
 from holdfast.model.record import Record
-from holdfast.workspace.git.execute import execute
+from holdfast.workspace.git.execute import execute, is_late
 from holdfast.workspace.git.parse import names
 
 TYPE_CHECKING = False
@@ -203,6 +203,8 @@ def _list(repository: Repository | None, *options: str) -> bytes:
                 without=(*missing, *(() if "GIT_CONFIG_NOSYSTEM" in env else ("GIT_CONFIG_NOSYSTEM",))),
             ).stdout
         except GitFailed:
+            if is_late():
+                raise
             continue  # the repository's own configuration is broken: that of the user counts
     return b""
 

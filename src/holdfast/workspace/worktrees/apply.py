@@ -360,13 +360,14 @@ def _too_large(trees: Trees, base: Base, tree: str) -> list[str]:
 
 
 def is_needed(packet: Packet) -> bool:
-    """Whether there is work in the scope that was not applied yet."""
+    """Whether there is work in the scope that was not applied yet. Raises GitFailed if git is slow."""
     tree = worktree.of(packet)
     if tree is None:
         return False
-    files = unmerged.uncommitted(tree)
-    in_scope = len(files) - len(unmerged.outside(tree, files, scopes.of(packet)))
-    return (in_scope > 0 or not unmerged.is_merged(tree)) and not is_applied(packet)
+    with git.within(git.VIEW_S):
+        files = unmerged.uncommitted(tree)
+        in_scope = len(files) - len(unmerged.outside(tree, files, scopes.of(packet)))
+        return (in_scope > 0 or not unmerged.is_merged(tree)) and not is_applied(packet)
 
 
 def is_applied(packet: Packet) -> bool:
