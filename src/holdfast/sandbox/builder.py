@@ -8,6 +8,7 @@ import stat
 import sys
 
 from holdfast import paths
+from holdfast.errors import UsageError
 from holdfast.sandbox import hidden, machine
 from holdfast.sandbox.mounts import (
     ENCLOSE,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from holdfast.workspace.git import Repository
 
+LINK_HINT = "use --worktree, or put a file with the line 'gitdir: PATH' in the place of the link"
 #: In the git directory of a worktree: what redirects git, or configures it.
 _KEPT_OF_WORKTREE = ("commondir", "gitdir", "config.worktree")
 #: Where the branches of tasks are.
@@ -169,6 +171,9 @@ class SandboxBuilder:
             self.write(directory)
             return
         link = os.path.join(repository.top, ".git")
+        if store is None and os.path.realpath(directory) == repository.top and os.path.islink(link):
+            # Nothing can be mounted on it: the command could put settings of git in its place.
+            raise UsageError(f"a sandbox cannot protect {link}, which is a symbolic link", hint=LINK_HINT)
         self._kept |= {repository.git_dir, repository.common_dir}
         self.read(repository.common_dir)
         if store is None:
