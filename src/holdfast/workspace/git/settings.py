@@ -147,7 +147,8 @@ def remotes(repository: Repository) -> dict[str, str]:
         remote, _, key = rest.rpartition(".")
         if section == "remote" and key in ("url", "pushurl"):
             found.setdefault(remote, {})[key] = value
-    return {remote: keys.get("pushurl") or keys["url"] for remote, keys in found.items()}
+    # One without an address has its name as such, as for git: it is refused as an address.
+    return {remote: keys.get("pushurl") or keys.get("url", remote) for remote, keys in found.items()}
 
 
 def files_of(repository: Repository) -> list[str]:
