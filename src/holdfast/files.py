@@ -99,6 +99,18 @@ def _read(descriptor: int, size: int, path: str, limit: int) -> bytes:
         os.close(descriptor)
 
 
+def read_argument(path: str) -> bytes:
+    """Read a file that a user named: also a pipe, as `<(…)` is one. What has no end, such as a link to
+    /dev/zero in a clone, is read up to MAX_BYTES, and refused."""
+    with open(path, "rb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"it is no regular file, and has more than {MAX_BYTES >> 20} MB", path)
+    return data
+
+
 def read_end(path: str, count: int, folder: int | None = None) -> bytes:
     """Read the last `count` bytes of a file, with few system calls: `ls` does it for every task.
 
