@@ -51,7 +51,10 @@ def open_regular(path: str, *, follow: bool = False) -> int:
 
 def open_sized(path: str, *, follow: bool = False) -> tuple[int, int]:
     """As `open_regular`, with the size that the file has now."""
-    descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "its name has a NUL byte", path) from error
     try:
         return descriptor, check_regular(descriptor, path).st_size
     except OSError:
@@ -94,6 +97,18 @@ def _read(descriptor: int, size: int, path: str, limit: int) -> bytes:
         return data
     finally:
         os.close(descriptor)
+
+
+def read_argument(path: str) -> bytes:
+    """Read a file that a user named: also a pipe, as `<(…)` is one. What has no end, such as a link to
+    /dev/zero in a clone, is read up to MAX_BYTES, and refused."""
+    with open(path, "rb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"it is no regular file, and has more than {MAX_BYTES >> 20} MB", path)
+    return data
 
 
 def read_end(path: str, count: int, folder: int | None = None) -> bytes:

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from holdfast.errors import GitFailed
-from holdfast.workspace import git
+from holdfast.workspace import checked_out, git
 from tests.support.repos import Repo
 from tests.support.tasks import holdfast, workspace
 
@@ -162,3 +162,54 @@ def test_layouts_of_users_work(other: Repo, make: object) -> None:
     assert found is not None
     assert found.top == top
     assert git.run(["status", "--porcelain"], of=found) is not None
+
+
+@pytest.mark.parametrize("file", [".git", "commondir", "gitdir", "config"])
+def test_a_path_with_a_nul_byte_leads_nowhere(other: Repo, file: str) -> None:
+    """Python refuses such a path with an error that is none of the operating system."""
+    tree = os.path.join(workspace(), "tree")
+    other.git("worktree", "add", "-q", tree)
+    admin = os.path.join(other.path, ".git", "worktrees", "tree")
+    path, text = os.path.join(admin, file), "x\0y/z"
+    if file == ".git":
+        path, text = os.path.join(tree, file), "gitdir: x\0y"
+    elif file == "config":
+        tree, path = os.path.join(workspace(), "clone"), os.path.join(other.path, ".git", file)
+        os.mkdir(tree)
+        point(tree, os.path.dirname(path))
+        text = "[core]\nworktree = x\0y"
+    with open(path, "w", encoding="utf-8") as written:
+        written.write(f"{text}\n")
+    assert checked_out.commit(tree) == "" or file in ("gitdir", "config")
+    try:
+        assert git.find(tree) is None
+    except GitFailed:
+        assert file in ("gitdir", "config")
+
+
+def test_a_report_survives_a_path_with_a_nul_byte(home: str) -> None:
+    project = Repo(os.path.join(workspace(), "project"))
+    project.commit("sub/file")
+    inner = os.path.join(project.path, "sub")
+    ran = holdfast("run", "--worktree", "--id", "it", "--", "touch", "new", cwd=inner)
+    assert ran.returncode == 0, ran.stderr
+    project.write("sub/.git", "gitdir: x\0y\n")
+    for words in (("report",), ("show", "it"), ("archive", "--all-ended"), ("rm", "it")):
+        done = holdfast(*words, cwd=inner)
+        assert done.returncode != 70, done.stderr
+
+
+def test_repositories_that_lead_into_each_other_are_not_followed_for_ever(other: Repo) -> None:
+    folder = os.path.join(other.path, "d")
+    os.mkdir(folder)
+    made = os.path.join(workspace(), ".git", "m")
+    for name in ("objects", "refs"):
+        os.makedirs(os.path.join(made, name))
+    with open(os.path.join(made, "HEAD"), "w", encoding="utf-8") as file:
+        file.write("ref: refs/heads/main\n")
+    for _ in range(398):
+        point(folder, made)
+        folder = os.path.join(folder, "d")
+        os.mkdir(folder)
+    with pytest.raises(GitFailed, match="another directory"):
+        git.find(folder)

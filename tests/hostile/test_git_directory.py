@@ -106,6 +106,18 @@ def test_rm_deletes_only_the_branch_of_the_task(scene: Scene, is_link: bool) -> 
     assert scene.repo.git("rev-parse", "release").strip() == only
 
 
+def test_rm_leaves_the_branch_where_packed_refs_are_behind_a_link(scene: Scene) -> None:
+    packed, target = os.path.join(scene.repo.path, ".git/packed-refs"), os.path.join(scene.root, "refs")
+    scene.repo.git("pack-refs", "--all")
+    os.rename(packed, target)
+    os.symlink(target, packed)
+    done = scene.run("rm", "it")
+    assert done.returncode == 0, done.stderr
+    assert "packed-refs is a symbolic link" in " ".join((done.stdout + done.stderr).split())
+    assert not os.path.exists(scene.work.path)
+    assert scene.repo.git("branch", "--list", "holdfast/it")
+
+
 def test_apply_does_not_move_the_branch_to_which_the_task_s_refers(scene: Scene) -> None:
     scene.repo.git("branch", "release")
     old = scene.repo.git("rev-parse", "release")

@@ -152,6 +152,20 @@ def test_a_link_among_the_dependencies_shows_nothing_that_is_hidden(
     assert SECRET not in printed
 
 
+def test_objects_of_a_repository_that_are_a_link_show_nothing_that_is_hidden(
+    home: str, project: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive can have such a `.git`; a clean room borrows the objects of the repository."""
+    folder = hidden_key(home, monkeypatch)
+    project.git("checkout", "-q", "--orphan", "other")
+    os.rename(f"{project.path}/.git/objects", f"{project.path}/.git/objects-before")
+    os.unlink(f"{project.path}/.git/index")
+    os.symlink(folder, f"{project.path}/.git/objects")
+    printed = judged("cat .git/borrowed/*/id_rsa", "true", project=project)
+    assert "exit code:" in printed
+    assert SECRET not in printed
+
+
 def test_a_link_to_proc_among_the_dependencies_does_not_lead_out(home: str, project: Repo) -> None:
     """Through the root of a process outside, everything could be written."""
     evil = os.path.join(os.path.dirname(home), "evil")

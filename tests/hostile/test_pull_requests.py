@@ -94,3 +94,15 @@ def test_a_branch_that_is_checked_out_at_the_remote_is_not_written(home: str) ->
     old = remote.git("rev-parse", "HEAD")
     assert "is checked out in" in holdfast("pr", "it").stderr
     assert remote.git("rev-parse", "HEAD") == old
+
+
+def test_a_remote_without_an_address_is_refused(home: str) -> None:
+    project = Repo(os.path.join(workspace(), "project"))
+    project.commit("a.txt")
+    with open(os.path.join(project.path, ".git", "config"), "a", encoding="utf-8") as file:
+        file.write('[remote "origin"]\n\tpushurl =\n')
+    task = Task.shell("echo work > b.txt", "--worktree", project=project.path)
+    task.wait_for("completed")
+    done = holdfast("pr", task.id)
+    assert done.returncode == 3, done.stderr
+    assert "the address of the remote origin is not one" in " ".join(done.stderr.split())

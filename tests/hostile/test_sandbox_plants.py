@@ -15,13 +15,14 @@ import pytest
 
 import holdfast as holdfast_package
 from holdfast import paths
-from holdfast.errors import StorageError
+from holdfast.errors import StorageError, UsageError
 from holdfast.gates import room_commands
 from holdfast.model.spec import SandboxSpec
 from holdfast.sandbox import machine
 from holdfast.sandbox.builder import SandboxBuilder
 from holdfast.sandbox.mounts import command_line
 from holdfast.sandbox.start import forbidden_in, start_of
+from holdfast.workspace import git
 from tests.support.repos import Repo, packet_for
 from tests.support.tasks import Task, holdfast
 from tests.support.tools import need_sandbox
@@ -57,6 +58,21 @@ class User:
 def user(home: str) -> User:
     need_sandbox()
     return User(os.path.dirname(home))
+
+
+def test_a_git_link_that_an_agent_could_replace_is_refused(user: User) -> None:
+    """The user's next git would run what the settings in its place name."""
+    project = Repo(os.path.join(os.path.dirname(user.path), "project"))
+    project.commit("file")
+    os.rename(f"{project.path}/.git", f"{project.path}/real-git")
+    os.symlink("real-git", f"{project.path}/.git")
+    command = ("--", "sh", "-c", "rm .git; mkdir .git")
+    done = holdfast("run", "--sandbox", *command, cwd=project.path, env=user.env)
+    assert os.path.islink(f"{project.path}/.git")
+    assert (done.returncode, ".git is a symbolic link" in done.stderr) == (2, True)
+    builder = SandboxBuilder(env=user.env)
+    with pytest.raises(UsageError, match="symbolic link"):
+        builder.workspace(project.path, git.find(project.path), store=None)
 
 
 @pytest.fixture

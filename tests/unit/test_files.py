@@ -10,6 +10,8 @@ import pytest
 
 import holdfast
 from holdfast import files
+from holdfast.errors import UnreadableFile
+from holdfast.packet import environment
 
 SOURCE = Path(holdfast.__file__).parent
 #: What is opened there is no file of a home: kernel files, our own installation, a user's argument, a
@@ -29,13 +31,11 @@ EXEMPT = {
     "pipeline/prompt/template.py": "templates of the installation, the user and the project",
     "agents/probe.py": "an agent's installation",
     "packet/inputs.py": "a user's files, opened without blocking",
-    "packet/environment.py": "a user's file",
     "notify/webhook.py": "a user's file",
     "pipeline/prompt/attachments.py": "a user's files, opened without blocking",
     "queue/sources/run.py": "a user's file",
     "views/create/from_options.py": "a user's file",
     "views/create/check_command.py": "a program",
-    "views/cli/commands/agent.py": "a user's file",
     "views/removal/session_notes.py": "a new file",
     "runner/stage/bootstrap.py": "a file of the project",
     "views/doctor/home.py": "a new file",
@@ -104,3 +104,15 @@ def test_nothing_is_read_after_too_long_a_line(tmp_path: Path, monkeypatch: pyte
     path.write_bytes(b"short\n" + b"y" * 35 + b"\nnext\n" + b"torn")
     with files.stream(str(path)) as file:
         assert list(files.lines(file)) == [b"short\n", b"y" * 10]
+
+
+def test_an_argument_may_be_a_pipe_but_must_have_an_end() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"A=1\n")
+    os.close(writing)
+    try:
+        assert environment.read_file(f"/dev/fd/{reading}") == {"A": "1"}
+    finally:
+        os.close(reading)
+    with pytest.raises(UnreadableFile, match="more than 64 MB"):
+        environment.read_file("/dev/zero")

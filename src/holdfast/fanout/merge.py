@@ -118,7 +118,7 @@ def _judge(work: MergeInput, tip: str, head: str) -> MergeResult:
         )
     if not merged.tree:
         raise GitFailed(f"git merge-tree: {merged.error}", hint="fan-out needs git 2.38 or newer")
-    names = git.names(git.run(["diff", "--name-only", "-z", "--no-renames", tip, merged.tree], of=main))
+    names = git.names(git.run(["diff", "--name-only", "-z", "--no-renames", tip, merged.tree, "--"], of=main))
     outside = _outside(item, names, tree.prefix)
     if outside:
         return MergeResult(

@@ -95,20 +95,15 @@ def of_room_in_sandbox(
     builder.put(room.top, project.top)
     builder.put(room.temporary, room.temporary)
     dependencies = _dependencies(room, project, links)
-    for path, source in dependencies:
-        # An agent may have put a link there. What is outside the project is seen as the sandbox shows it:
-        # a mount would show what is hidden, or, of /proc, the processes outside.
-        is_own = source.startswith(project.top + "/") and not builder.has_hidden(source)
-        kind = mounts.READ if is_own else mounts.LINK
-        builder.mounts.append(mounts.Mount(kind=kind, path=os.path.join(project.top, path), source=source))
+    for path, _ in dependencies:
+        place = os.path.join(project.top, path)
+        builder.lend(place, place, around=project.top)
     found = _forbidden(room, project, dependencies, forbidden) if forbidden else []
     builder.mounts += found
     for path, source in room.shared:
         # The objects of the task have the content of forbidden files, also of those that are not committed.
         if not found or path != room.own_objects:
-            builder.mounts.append(
-                mounts.Mount(kind=mounts.READ, path=os.path.join(project.top, path), source=source)
-            )
+            builder.lend(source, os.path.join(project.top, path), around=project.top, own=home.path)
     return _boxed(builder, spec, cwd=project.directory, env=_environment(room))
 
 

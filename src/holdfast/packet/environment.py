@@ -93,8 +93,7 @@ def read_file(path: str, data: bytes | None = None) -> dict[str, str]:
     """
     if data is None:
         try:
-            with open(path, "rb") as file:
-                data = file.read()
+            data = files.read_argument(path)
         except OSError as error:
             raise UnreadableFile(
                 f"cannot read the environment file {path}: {error.strerror}", hint="check its path and mode"

@@ -8,6 +8,7 @@ import stat
 import sys
 
 from holdfast import paths
+from holdfast.errors import UsageError
 from holdfast.sandbox import hidden, machine
 from holdfast.sandbox.mounts import (
     ENCLOSE,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from holdfast.workspace.git import Repository
 
+LINK_HINT = "use --worktree, or put a file with the line 'gitdir: PATH' in the place of the link"
 #: In the git directory of a worktree: what redirects git, or configures it.
 _KEPT_OF_WORKTREE = ("commondir", "gitdir", "config.worktree")
 #: Where the branches of tasks are.
@@ -139,6 +141,19 @@ class SandboxBuilder:
         """Show the folder `source` in the place of the folder `path`, writable."""
         self.mounts.append(Mount(kind=REPLACE, path=os.path.realpath(path), source=os.path.realpath(source)))
 
+    def lend(self, source: str, path: str, *, around: str, own: str = "") -> None:
+        """Show `source`, which a repository or an agent can choose, at another path, only to read.
+
+        If a link leads out of the folder `around`, it stays one: what is behind it is seen as the sandbox
+        shows it. A mount would show what is hidden, or, of /proc, the processes outside. Only what is hidden
+        with `own`, the home, is shown again, by its own path.
+        """
+        real, named = os.path.realpath(source), os.path.abspath(source)
+        is_own = bool(own) and real == named and real.startswith(os.path.realpath(own) + "/")
+        is_plain = real == named or real.startswith(around + "/")
+        kind = READ if is_own or (is_plain and not self.has_hidden(real)) else LINK
+        self.mounts.append(Mount(kind=kind, path=path, source=real))
+
     def workspace(
         self,
         directory: str,
@@ -156,6 +171,9 @@ class SandboxBuilder:
             self.write(directory)
             return
         link = os.path.join(repository.top, ".git")
+        if store is None and os.path.realpath(directory) == repository.top and os.path.islink(link):
+            # Nothing can be mounted on it: the command could put settings of git in its place.
+            raise UsageError(f"a sandbox cannot protect {link}, which is a symbolic link", hint=LINK_HINT)
         self._kept |= {repository.git_dir, repository.common_dir}
         self.read(repository.common_dir)
         if store is None:

@@ -34,7 +34,7 @@ def _staged_links(repository: git.Repository) -> list[str]:
     """Submodules whose commit in the index is not that of HEAD."""
     if git.head(repository) is None:
         return []
-    args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none", "HEAD"]
+    args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none", "HEAD", "--"]
     rest = git.names(git.run(args, of=repository))
     link = git.GITLINK.decode()
     return [

@@ -153,7 +153,7 @@ def _gitlinks(trees: Trees, tree: str) -> dict[str, str]:
 
 def _with_changed_attributes(trees: Trees, old_tree: str, tree: str) -> set[str] | None:
     """All files of a tree that changed, if attributes did; None if they did not."""
-    args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, tree]
+    args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, tree, "--"]
     changed = set(git.names(trees.run(args)))
     return changed if any(os.path.basename(path) == _ATTRIBUTES for path in changed) else None
 

@@ -124,7 +124,9 @@ def _bring(packet: Packet, tree: Worktree) -> str:
     # What was brought before is not brought again: the branch may have moved on since.
     if tip is not None and tip.encode() in found and tip != brought:
         # Fails if an object of its history is missing. (`git fetch` checks the same.)
-        git.run(["rev-list", "--objects", "--quiet", tip, f"^{tree.commit}"], of=main, cwd=tree.common_dir)
+        git.run(
+            ["rev-list", "--objects", "--quiet", tip, f"^{tree.commit}", "--"], of=main, cwd=tree.common_dir
+        )
         note = _move_branch(tree, tip, brought)
         failpoint("committed.branch_moved")
     if tip is not None:

@@ -29,7 +29,8 @@ def noted(spec: TaskSpec, *, talk: Talk) -> TaskSpec:
         return spec
     try:
         repository = git.find(spec.project_dir)
-        missing = changed_files.listed(repository) if repository is not None else []
+        with git.within(git.VIEW_S):
+            missing = changed_files.listed(repository) if repository is not None else []
     except HoldfastError:
         return spec  # a note is no reason to fail: the task says what is wrong with git
     if not missing:

@@ -45,6 +45,16 @@ def read(
     return SandboxSpec(network=not is_offline, hosts=hosts)
 
 
+def check_link(spec: TaskSpec) -> None:
+    """Refuse an agent in place where `.git` is a link, which no sandbox protects. Raises UsageError."""
+    link = os.path.join(os.path.realpath(spec.project_dir), ".git")
+    if spec.sandbox is None or spec.workspace != "in_place" or not os.path.islink(link):
+        return
+    from holdfast.sandbox.builder import LINK_HINT
+
+    raise UsageError(f"--sandbox: {link} is a symbolic link, which an agent could replace", hint=LINK_HINT)
+
+
 def check_brief(spec: TaskSpec) -> None:
     """Refuse a packet whose acceptance commands could not run here. Raises SandboxMissing."""
     if spec.pipeline is None:

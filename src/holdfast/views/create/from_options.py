@@ -156,6 +156,7 @@ def _spec(
         ),
         sandbox=check_sandbox.read(values, settings, project=project),
     )
+    check_sandbox.check_link(spec)
     if agent == "command":
         # Checked last: a mistake in an option itself is the more useful error.
         agent_options.refuse_for_command(values)

@@ -97,6 +97,7 @@ def read(path: str, *, values: dict[str, Any], talk: Talk, is_new: bool = False)
         spec, by_flag=permissions.asked(values), manifest=written.manifest, settings=settings, talk=talk
     )
     check_git.check(spec)
+    check_sandbox.check_link(spec)
     check_sandbox.check_brief(spec)
     spec = check_ci.recorded(spec)
     _check_variables(spec, path, added)

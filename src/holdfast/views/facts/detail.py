@@ -291,12 +291,9 @@ class Detail:
         if self.manifest["status"] != Status.COMPLETED:
             return ""
         if self.worktree is not None:
-            from holdfast.workspace.worktrees import apply
+            from holdfast.views.text import next_steps
 
-            try:
-                return "worktree" if apply.is_needed(self.packet) else ""
-            except HoldfastError:
-                return ""
+            return next_steps.unapplied(self.packet)
         if not os.path.exists(self.packet.workspace_base) or self.task is None:
             return ""
         spec = self.task.spec

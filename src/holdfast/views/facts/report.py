@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import os
-from functools import partial
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 SCHEMA = "holdfast.report/1"
 #: Worktrees that are looked at at the same time.
 _AT_ONCE = 4
+#: How long git may look at all of them, and what is said of those for which there was no time.
+_GIT_S, _TOO_SLOW = 60.0, "changes unknown: git took too long"
 
 
 def gather(home: Home, *, since_s: float) -> dict[str, Any]:
@@ -206,8 +207,14 @@ def _ended_since(home: Home, rows: list[dict[str, Any]], since: str, now: float)
 
     from holdfast.workspace import git
 
+    end_mono = clock.mono() + _GIT_S
+
+    def look(row: dict[str, Any]) -> dict[str, Any]:
+        with git.within(min(git.VIEW_S, end_mono - clock.mono())):
+            return _ended(home, row, now)
+
     with git.SharedDirectories(), ThreadPoolExecutor(_AT_ONCE) as threads:
-        return list(threads.map(partial(_ended, home, now=now), recent))
+        return list(threads.map(look, recent))
 
 
 def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -309,6 +316,7 @@ def _accepted(packet: Packet, row: dict[str, Any]) -> str:
 def _diffstat(packet: Packet) -> str | None:
     """`3 files changed, 10 insertions(+)`, of a task with a worktree; None if git cannot tell."""
     from holdfast.workspace import base as bases
+    from holdfast.workspace import git
     from holdfast.workspace.current_tree import current_tree
     from holdfast.workspace.snapshots import changes
     from holdfast.workspace.snapshots.trees import Trees
@@ -317,7 +325,7 @@ def _diffstat(packet: Packet) -> str | None:
         base = bases.require(packet)
         lines = changes.stat(Trees.of(packet), base.base_tree, current_tree(packet, base)).splitlines()
     except (HoldfastError, OSError):
-        return None
+        return _TOO_SLOW if git.is_late() else None
     return lines[-1].decode("utf-8", "replace").strip() if lines else "no changes"
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from holdfast.workspace.worktrees.worktree import Worktree
 
 
+#: How long git may look for work that is not merged.
+_CHECK_S = 60.0
 #: The record of a candidate's worktree.
 _CANDIDATE = re.compile(r"worktree\.c([1-9])\.json")
 
@@ -116,17 +118,18 @@ def _check(packet: Packet, worktree: Worktree) -> bool:
 
     Raises NotPossible if it was neither applied nor merged.
     """
-    from holdfast.workspace import sandbox_commits, scope
+    from holdfast.workspace import git, sandbox_commits, scope
     from holdfast.workspace.worktrees import apply, removal
     from holdfast.workspace.worktrees import worktree as worktrees
 
     is_whole = worktrees.repair(worktree)
     if is_whole:
         sandbox_commits.bring(packet, worktree)
-    is_applied = is_whole and apply.is_applied(packet)
-    removal.check_removable(
-        worktree, scope.of(packet), is_applied=is_applied, how_to_keep=partial(_how_to_keep, packet, worktree)
-    )
+    # If git is slow, the task is kept: nobody knows what would be lost.
+    with git.within(_CHECK_S):
+        is_applied = is_whole and apply.is_applied(packet)
+        how_to_keep = partial(_how_to_keep, packet, worktree)
+        removal.check_removable(worktree, scope.of(packet), is_applied=is_applied, how_to_keep=how_to_keep)
     return is_applied
 
 

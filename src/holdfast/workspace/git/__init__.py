@@ -17,7 +17,7 @@ from holdfast.store import linked_objects
 from holdfast.workspace.git import confined, settings
 from holdfast.workspace.git.confined import is_possible as is_confined
 from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
-from holdfast.workspace.git.execute import LIMIT_S, execute, program
+from holdfast.workspace.git.execute import LIMIT_S, VIEW_S, execute, is_late, program, within
 from holdfast.workspace.git.merge_trees import Merged, merge_trees
 from holdfast.workspace.git.parse import GITLINK, contents, flagged, gitlinks, listing, names, text
 from holdfast.workspace.git.private import SharedDirectories, Target, new_directory
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 __all__ = (
-    "GITLINK", "IDENTITY", "LIMIT_S", "Merged", "Repository", "Settings", "SharedDirectories", "Target", "at",
-    "call", "common_of", "contents", "find", "flagged", "gitlinks", "head", "is_confined", "is_merging",
-    "listing", "merge_trees", "names", "new_directory", "of_git_dir", "run", "settings", "text", "version",
-    "work_on",
+    "GITLINK", "IDENTITY", "LIMIT_S", "VIEW_S", "Merged", "Repository", "Settings", "SharedDirectories",
+    "Target", "at", "call", "common_of", "contents", "find", "flagged", "gitlinks", "head", "is_confined",
+    "is_late", "is_merging", "listing", "merge_trees", "names", "new_directory", "of_git_dir", "run",
+    "settings", "text", "version", "within", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.

@@ -19,6 +19,8 @@ from holdfast.store import atomic
 #: The longest `.git` or `commondir` file that is read.
 _LINK_BYTES = 1 << 16
 _CONFIG_BYTES = 1 << 20
+#: Submodules in submodules: how many repositories around one are asked whether it is theirs.
+_MAX_DEPTH = 32
 #: A section of a configuration, and a key of `core` in it.
 _SECTION, _KEY = re.compile(r"\s*\[(.*)\]"), re.compile(r"\s*(worktree|bare)\s*=\s*(.*?)\s*", re.IGNORECASE)
 
@@ -49,6 +51,10 @@ def find(directory: str) -> Repository | None:
 
     Raises GitFailed if it is the repository of another working tree.
     """
+    return _find(directory, _MAX_DEPTH)
+
+
+def _find(directory: str, depth: int) -> Repository | None:
     distrust(directory)
     start: str = os.path.realpath(directory)
     while not os.path.isdir(start) and start != "/":
@@ -60,7 +66,7 @@ def find(directory: str) -> Repository | None:
         if os.path.lexists(link):
             repository = at(folder)
             if repository is not None:
-                _refuse_foreign(repository)
+                _refuse_foreign(repository, depth)
                 below = os.path.relpath(os.path.realpath(directory), folder)
                 return repository.evolve(prefix="" if below == "." else below + "/")
             if not os.path.isdir(link):
@@ -81,26 +87,29 @@ def at(top: str) -> Repository | None:
         line = _line(link)
         if line is None or not line.startswith("gitdir: "):
             return None
-        git_dir = os.path.realpath(os.path.join(top, line.removeprefix("gitdir: ")))
-    return of_git_dir(git_dir, top)
+        git_dir = _real(top, line.removeprefix("gitdir: "))
+    return of_git_dir(git_dir, top) if git_dir else None
 
 
 def of_git_dir(git_dir: str, top: str) -> Repository | None:
     """The repository with this git directory."""
     common_dir = common_of(git_dir)
-    is_complete = os.path.lexists(os.path.join(git_dir, "HEAD")) and all(
-        os.path.isdir(os.path.join(common_dir, name)) for name in ("objects", "refs")
+    is_complete = (
+        common_dir != ""
+        and os.path.lexists(os.path.join(git_dir, "HEAD"))
+        and all(os.path.isdir(os.path.join(common_dir, name)) for name in ("objects", "refs"))
     )
     return Repository(top=top, git_dir=git_dir, common_dir=common_dir) if is_complete else None
 
 
 def common_of(git_dir: str) -> str:
-    """The git directory that all worktrees share, as the one of this worktree names it."""
+    """The git directory that all worktrees share, as the one of this worktree names it; empty if that can be
+    no path."""
     shared = _line(os.path.join(git_dir, "commondir"))
-    return git_dir if shared is None else os.path.realpath(os.path.join(git_dir, shared))
+    return git_dir if shared is None else _real(git_dir, shared)
 
 
-def _refuse_foreign(repository: Repository) -> None:
+def _refuse_foreign(repository: Repository, depth: int) -> None:
     """Raises GitFailed if the git directories are not those of this working tree."""
     top, git_dir, common_dir = repository.top, repository.git_dir, repository.common_dir
     link, is_inside = os.path.join(top, ".git"), git_dir.startswith(top.rstrip("/") + "/")
@@ -111,12 +120,12 @@ def _refuse_foreign(repository: Repository) -> None:
                 hint="git made no such file there; remove it",
             )
         back = _line(os.path.join(git_dir, "gitdir")) or ""
-        if os.path.realpath(os.path.join(git_dir, os.path.dirname(back))) != top:
+        if _real(git_dir, os.path.dirname(back)) != top:
             raise GitFailed(
                 f"{link} leads to {git_dir}, which belongs to {os.path.dirname(back) or 'no directory'}",
                 hint="if the worktree was moved, 'git worktree repair' in it mends this",
             )
-    elif not is_inside and not _is_separate(git_dir, top):
+    elif not is_inside and not _is_separate(git_dir, top, depth):
         raise GitFailed(
             f"{link} leads to {git_dir}, which is the repository of another directory",
             hint="if it is that of this directory alone, "
@@ -129,15 +138,15 @@ def _is_directory(link: str) -> bool:
     return os.path.isdir(link) and not os.path.islink(link)
 
 
-def _is_separate(git_dir: str, top: str) -> bool:
+def _is_separate(git_dir: str, top: str, depth: int) -> bool:
     """Whether a git directory elsewhere is that of this working tree, as far as can be told: of a submodule,
     or made by `git init --separate-git-dir`."""
     core = _core(git_dir)
     if "worktree" in core:
-        return os.path.realpath(os.path.join(git_dir, core["worktree"])) == top
+        return _real(git_dir, core["worktree"]) == top
     folder, name = os.path.split(git_dir)
     if ".git" in folder.split(os.sep):
-        around = find(os.path.dirname(top)) if top != "/" else None
+        around = _find(os.path.dirname(top), depth - 1) if top != "/" and depth else None
         return around is not None and git_dir.startswith(os.path.join(around.git_dir, "modules", ""))
     if core.get("bare", "false").lower() not in ("false", "no", "off", "0"):
         return False
@@ -160,6 +169,11 @@ def _core(git_dir: str) -> dict[str, str]:
                 value = key[2].removeprefix('"').removesuffix('"')
                 found[key[1].lower()] = value.replace('\\"', '"').replace("\\\\", "\\")
     return found
+
+
+def _real(folder: str, path: str) -> str:
+    """Where a path leads that a file in a folder names; empty if it has a NUL byte, as no path has."""
+    return "" if "\0" in path else os.path.realpath(os.path.join(folder, path))
 
 
 def _line(path: str) -> str | None:

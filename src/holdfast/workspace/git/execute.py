@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from holdfast import clock, program_search
 from holdfast.errors import GitFailed, GitMissing
@@ -15,11 +17,13 @@ from holdfast.workspace.git import confined, pipes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
     from typing import IO
 
 #: Time limit of one call. A first snapshot of a large repository takes minutes.
 LIMIT_S = 900.0
+#: Time limit of all calls for a view of one task (`within`): a rule in a `.gitignore` can take for ever.
+VIEW_S = 20.0
 #: What git gets of the caller's environment: who commits, the time zone, and our markers, by which the
 #: processes of an attempt are found.
 _KEPT = frozenset(
@@ -92,12 +96,31 @@ _OVERRIDDEN = {
 _SETTINGS_OF_USER = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 #: A file in memory; None where there are none (macOS).
 _MEMORY, _CLOEXEC = getattr(os, "memfd_create", None), getattr(os, "MFD_CLOEXEC", 0)
+#: The end of all calls in this thread, on the monotonic clock, and how long they may take together.
+_limit: ContextVar[tuple[float, float] | None] = ContextVar("_limit", default=None)
 #: After this time, and then less and less often, we look for what blocks git.
 _LOOK_S = 1.0
 #: How often to ask the kernel whether git waits for the other end of a pipe.
 _ASK_S = 0.1
 #: How much of git's stderr goes into an error.
 _STDERR_CHARS = 600
+
+
+@contextmanager
+def within(limit_s: float) -> Generator[None]:
+    """Calls of git in this block together take at most so long: somebody waits for the answer."""
+    outer, end_mono = _limit.get(), clock.mono() + limit_s
+    token = _limit.set((end_mono, limit_s) if outer is None or end_mono < outer[0] else outer)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def is_late() -> bool:
+    """Whether the time of `within` is over."""
+    limit = _limit.get()
+    return limit is not None and clock.mono() >= limit[0]
 
 
 def execute(
@@ -116,7 +139,10 @@ def execute(
     `without` are variables of the fixed environment that are left out. git can write in the directories
     `writable` (None: everywhere). Raises GitMissing, or GitFailed for an exit status that is not `allowed`.
     """
-    args = list(arguments)
+    args, limit = list(arguments), _limit.get()
+    left_s = limit_s if limit is None else limit[0] - clock.mono()
+    if limit is not None and left_s <= limit_s:
+        limit_s = limit[1]
     program_search.distrust(cwd)
     path = program()
     if not os.path.isdir(cwd):
@@ -138,11 +164,14 @@ def execute(
             )
         # Without a working tree, git reads no file of the current directory, which may be "/".
         places = [env.get(name) for name in ("GIT_WORK_TREE", "GIT_DIR", "GIT_COMMON_DIR")]
-        done = _wait_for(process, limit_s, places)
+        done = _wait_for(process, min(limit_s, left_s), places)
     except FileNotFoundError as error:
         raise GitMissing("git is not in PATH") from error
     except subprocess.TimeoutExpired as error:
-        raise GitFailed(f"git {args[0]} in {cwd} exceeded its limit of {limit_s:.0f} s") from error
+        raise GitFailed(
+            f"git {args[0]} in {cwd} exceeded its limit of {limit_s:.0f} s",
+            hint="see whether 'git status' there takes long, too: a rule in a .gitignore may be slow",
+        ) from error
     except OSError as error:
         raise GitFailed(f"cannot run git in {cwd}: {error.strerror}") from error
     if done.returncode not in allowed:

@@ -14,7 +14,7 @@ import stat
 
 from holdfast.errors import GitFailed
 from holdfast.model.record import Record
-from holdfast.workspace.git.execute import execute
+from holdfast.workspace.git.execute import execute, is_late
 from holdfast.workspace.git.parse import names
 
 TYPE_CHECKING = False
@@ -150,7 +150,8 @@ def remotes(repository: Repository) -> dict[str, str]:
         remote, _, key = rest.rpartition(".")
         if section == "remote" and key in ("url", "pushurl"):
             found.setdefault(remote, {})[key] = value
-    return {remote: keys.get("pushurl") or keys["url"] for remote, keys in found.items()}
+    # One without an address has its name as such, as for git: it is refused as an address.
+    return {remote: keys.get("pushurl") or keys.get("url", remote) for remote, keys in found.items()}
 
 
 def files_of(repository: Repository) -> list[str]:
@@ -211,6 +212,8 @@ def _list(repository: Repository | None, *options: str) -> bytes:
                 without=(*missing, *(() if "GIT_CONFIG_NOSYSTEM" in env else ("GIT_CONFIG_NOSYSTEM",))),
             ).stdout
         except GitFailed:
+            if is_late():
+                raise
             continue  # the repository's own configuration is broken: that of the user counts
     return b""
 

@@ -148,7 +148,9 @@ def only(trees: Trees, old_tree: str, new_tree: str, inside: set[str]) -> tuple[
     """The new tree with only the changes of some paths (of any number), and the other changed paths."""
     # A nested repository is one entry of the tree, so it is included as a whole.
     whole = {parent for path in inside for parent in _parents(path)}
-    names = git.names(trees.run(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, new_tree]))
+    names = git.names(
+        trees.run(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, new_tree, "--"])
+    )
     outside = tuple(name for name in names if name not in inside and name not in whole)
     return (_without(trees, old_tree, new_tree, outside) if outside else new_tree), outside
 
@@ -187,7 +189,9 @@ _PLAIN = (
 
 def _raws(trees: Trees, old_tree: str, new_tree: str) -> Iterator[_Raw]:
     words = git.names(
-        trees.run(["diff-tree", "-r", "-z", "-M", "-l2000", "--raw", "--full-index", old_tree, new_tree])
+        trees.run(
+            ["diff-tree", "-r", "-z", "-M", "-l2000", "--raw", "--full-index", old_tree, new_tree, "--"]
+        )
     )
     rest = iter(words)
     for facts in rest:

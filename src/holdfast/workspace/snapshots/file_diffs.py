@@ -75,7 +75,7 @@ def compare(trees: Trees, old_tree: str, new_tree: str, limits: Limits) -> tuple
     if old_tree == new_tree:
         return ()
     listed = list(
-        _listed(trees.run(["diff", "--raw", "--numstat", "--no-abbrev", *_FLAGS, old_tree, new_tree]))
+        _listed(trees.run(["diff", "--raw", "--numstat", "--no-abbrev", *_FLAGS, old_tree, new_tree, "--"]))
     )
     sizes = _sizes(trees, [each for each in listed if not each.file.is_binary])
     wanted: list[_Listed] = []

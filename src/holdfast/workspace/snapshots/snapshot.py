@@ -185,9 +185,9 @@ class _Snapshot:
         except GitFailed:
             return []  # an agent damaged it; then there is nothing to merge
         args = ["diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none"]
-        paths = git.names(self._git(*args, "--diff-filter=D", head)) if head is not None else []
+        paths = git.names(self._git(*args, "--diff-filter=D", head, "--")) if head is not None else []
         if os.path.isfile(user_index):
-            args = ["ls-files", "-z"] if head is None else [*args, "--diff-filter=A", head]
+            args = ["ls-files", "-z"] if head is None else [*args, "--diff-filter=A", head, "--"]
             # A damaged index has nothing to commit.
             paths += git.names(self.trees.run(args, work_tree=self.top, index=user_index, allowed=(0, 128)))
         return paths

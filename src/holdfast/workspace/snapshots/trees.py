@@ -266,7 +266,7 @@ class Trees:
 
     def is_own(self, commit: str) -> bool:
         """Whether a commit was made by `commit`."""
-        committer = git.text(self.run(["log", "-1", "--format=%ct %ce", commit]))
+        committer = git.text(self.run(["log", "-1", "--format=%ct %ce", commit, "--"]))
         return committer == f"0 {_IDENTITY['GIT_COMMITTER_EMAIL']}"
 
     def commit(self, tree: str, *parents: str) -> str:

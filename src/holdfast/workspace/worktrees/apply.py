@@ -117,7 +117,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
     if old is None or head is None or worktree.is_ancestor(tree, head, old):
         if is_recorded or old is None or head is None or worktree.is_ancestor(tree, head, tree.commit):
             raise _nothing(packet, branch, left_out, tree, hidden=unreadable(tree.path))
-        names = git.names(git.run(["diff", "--name-only", "-z", f"{tree.commit}...{head}"], of=main))
+        names = git.names(git.run(["diff", "--name-only", "-z", f"{tree.commit}...{head}", "--"], of=main))
         return Applied(
             how="merge",
             into=tree.main,
@@ -145,7 +145,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str, *, is_recorded: bool) -> A
         ) from error
     failpoint("apply.merged")
     new = git.head(main)
-    names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD"], of=main))
+    names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD", "--"], of=main))
     return Applied(
         how="merge",
         into=tree.main,
@@ -183,7 +183,7 @@ def squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
         return False
     start = git.text(git.run(["merge-base", "HEAD", head], of=worktree.main_of(tree)))
     # List all files: the paths may not fit on a command line, and diff cannot read them from stdin.
-    args = ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", start]
+    args = ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", start, "--"]
     with commits.own_index(worktree.inside(tree)) as own:
         changed_files = set(git.names(git.run(args, of=own)))
         if still_changed := [path for path in foreign if path in changed_files]:
@@ -361,13 +361,14 @@ def _too_large(trees: Trees, base: Base, tree: str) -> list[str]:
 
 
 def is_needed(packet: Packet) -> bool:
-    """Whether there is work in the scope that was not applied yet."""
+    """Whether there is work in the scope that was not applied yet. Raises GitFailed if git is slow."""
     tree = worktree.of(packet)
     if tree is None:
         return False
-    files = unmerged.uncommitted(tree)
-    in_scope = len(files) - len(unmerged.outside(tree, files, scopes.of(packet)))
-    return (in_scope > 0 or not unmerged.is_merged(tree)) and not is_applied(packet)
+    with git.within(git.VIEW_S):
+        files = unmerged.uncommitted(tree)
+        in_scope = len(files) - len(unmerged.outside(tree, files, scopes.of(packet)))
+        return (in_scope > 0 or not unmerged.is_merged(tree)) and not is_applied(packet)
 
 
 def is_applied(packet: Packet) -> bool:

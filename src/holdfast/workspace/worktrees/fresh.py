@@ -136,7 +136,16 @@ def _refuse_changed(tree: Worktree, project: ProjectTree, snapshot: tuple[Trees,
         elif git.head(own) != tree.commit:
             raise _changed(tree, f"another commit ({git.head(own)}) is checked out")
         else:
-            args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", trees.tree_of(tree.commit), taken]
+            args = [
+                "diff-tree",
+                "-r",
+                "-z",
+                "--no-renames",
+                "--name-only",
+                trees.tree_of(tree.commit),
+                taken,
+                "--",
+            ]
             paths += git.names(trees.run(args))
     else:
         # No file of the project is in the commit, so that it is recorded without git.

@@ -26,7 +26,7 @@ def refuse_overwriting(run: Run, top: str, old: str, new: str) -> None:
 
     `run` runs git where both trees are.
     """
-    args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=A", old, new]
+    args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=A", old, new, "--"]
     places = dict.fromkeys(place for path in git.names(run(args)) if (place := _in_the_way(top, path)))
     lost = [name for place in places for name in _untracked(run, top, old, place)]
     if lost:

@@ -104,7 +104,7 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
         else:
             remotes.push(main, place, commit=head, branch=tree.branch, instead_of=old)
         failpoint("pr.pushed")
-    names = git.names(git.run(["diff", "--name-only", "-z", tree.commit, head], of=main))
+    names = git.names(git.run(["diff", "--name-only", "-z", tree.commit, head, "--"], of=main))
     return Pushed(
         branch=tree.branch,
         commit=head,

@@ -165,6 +165,10 @@ def _remove_branch(tree: Worktree, remainder: str) -> str:
     if not unmerged.is_merged(tree):
         return f"its commits stay on the branch {tree.branch} of {tree.main}"
     worktree.check_branch(tree)
+    packed = os.path.join(tree.common_dir, "packed-refs")
+    if os.path.islink(packed):
+        # git deletes a branch there, too.
+        return f"the branch {tree.branch} of {tree.main} stays: {packed} is a symbolic link"
     args = ["update-ref", "--no-deref", "-d", f"refs/heads/{tree.branch}", tip]
     git.run(args, of=worktree.main_of(tree))
     return ""

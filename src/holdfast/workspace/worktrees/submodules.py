@@ -68,7 +68,7 @@ def unmerged(tree: Worktree) -> dict[str, int]:
         if repository is None:
             continue
         heads = ["--branches"] if _is_unborn(repository) else ["HEAD", "--branches"]
-        commits = _git(repository, "rev-list", *heads, "--not", "--remotes").decode().split()
+        commits = _git(repository, "rev-list", *heads, "--not", "--remotes", "--").decode().split()
         missing = commits if home is None else _missing(home, commits)
         if missing:
             counts[path] = len(missing)
@@ -83,7 +83,7 @@ def fetch_home(tree: Worktree, head: str, ref: str) -> tuple[str, ...]:
     commit.
     """
     main = worktree.main_of(tree)
-    raw = git.run(["diff", "--raw", "-z", "--no-abbrev", "--no-renames", f"HEAD...{head}"], of=main)
+    raw = git.run(["diff", "--raw", "-z", "--no-abbrev", "--no-renames", f"HEAD...{head}", "--"], of=main)
     words = iter(git.names(raw))
     changed: list[str] = []
     for facts in words:
@@ -106,7 +106,7 @@ def _bring_commit(
     if source is None or _missing(source, [commit]):
         return
     if home is None:
-        if not _git(source, "rev-list", "--max-count=1", commit, "--not", "--remotes"):
+        if not _git(source, "rev-list", "--max-count=1", commit, "--not", "--remotes", "--"):
             return  # its origin has it; `git submodule update` fetches it from there
         raise NotPossible(
             f"the submodule {place} has unpushed commits, but {project.top} has no repository of it",
@@ -132,7 +132,7 @@ def copy_commit(source: git.Repository, home: git.Repository, commit: str) -> No
     pack = git.run(["pack-objects", "--revs", "--stdout", "-q"], of=source, stdin=wanted.encode())
     git.run(["index-pack", "--stdin", "--fix-thin"], of=home, stdin=pack)
     # Every object is there now, or nothing refers to the commit.
-    git.run(["rev-list", "--objects", "--quiet", commit, "--not", "--all"], of=home)
+    git.run(["rev-list", "--objects", "--quiet", commit, "--not", "--all", "--"], of=home)
 
 
 def _home_of(tree: Worktree, parent: git.Repository | None, path: str) -> git.Repository | None:

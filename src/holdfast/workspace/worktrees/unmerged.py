@@ -43,7 +43,7 @@ def _count(tree: Worktree, *known: str) -> int:
     repository = worktree.main_of(tree)
     main = git.head(repository)
     args = ["rev-list", "--count", *tips, "--not", *known, tree.commit, *([main] if main is not None else [])]
-    return int(git.run(args, of=repository))
+    return int(git.run([*args, "--"], of=repository))
 
 
 def is_merged(tree: Worktree) -> bool:
@@ -57,7 +57,7 @@ def stray_commits(tree: Worktree) -> int:
     if tip is None or head is None or worktree.is_ancestor(tree, tip, head):
         return 0
     args = ["rev-list", "--count", tip, "--not", head, f"--exclude={tree.branch}", "--branches", "--remotes"]
-    return int(git.run(args, of=worktree.main_of(tree)))
+    return int(git.run([*args, "--"], of=worktree.main_of(tree)))
 
 
 def uncommitted(tree: Worktree) -> list[str]:
@@ -86,7 +86,7 @@ def committed_outside(tree: Worktree, scope: Scope | None) -> list[str]:
     head = worktree.head_of(tree)
     if scope is None or head is None:
         return []
-    args = ["diff", "--name-only", "-z", "--no-renames", f"HEAD...{head}"]
+    args = ["diff", "--name-only", "-z", "--no-renames", f"HEAD...{head}", "--"]
     return outside(tree, git.names(git.run(args, of=worktree.main_of(tree))), scope)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
 from holdfast.agents import probe, program, registry
 from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
 from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
@@ -202,8 +203,7 @@ def _replay(adapter: Adapter, values: dict[str, Any]) -> int:
 
 def _bytes(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return files.read_argument(path)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read {path}: {error.strerror}", hint="check path and permissions"

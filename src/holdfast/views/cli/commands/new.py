@@ -241,7 +241,8 @@ def _workspace(values: dict[str, Any], project: str, *, changes: bool) -> str:
                 f"note: {project} is not a git repository with a commit, so the agents work on your files"
             )
             return "in_place"
-        missing = changed_files.listed(repository)
+        with git.within(git.VIEW_S):
+            missing = changed_files.listed(repository)
     except HoldfastError:
         return "in_place"  # 'run' reports what is wrong with git
     if missing:
