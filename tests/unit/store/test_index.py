@@ -68,6 +68,28 @@ def overview(home: Home) -> tuple[dict[str, str], dict[str, int]]:
     return {row["task_id"]: row["status"] for row in live}, ended
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE meta ADD COLUMN more CHECK (1)",
+        "CREATE INDEX more ON tasks (task_id) WHERE 1",
+        "DROP TABLE gone",
+        "PRAGMA user_version = 0; DROP TABLE meta; CREATE TABLE meta (key PRIMARY KEY, value CHECK (1))",
+    ],
+)
+def test_an_index_with_other_tables_is_made_anew(tmp_path: Path, statement: str) -> None:
+    home = Home(str(tmp_path))
+    put(home, "a", Status.RUNNING)
+    overview(home)
+    connection = sqlite3.connect(home.index)
+    connection.executescript(statement)
+    connection.close()
+    with pytest.raises(sqlite3.DatabaseError):
+        index_tables.connect(home.index)
+    assert overview(home) == ({"a": Status.RUNNING}, {})
+    index_tables.connect(home.index).close()
+
+
 def test_an_overview_has_each_task_once(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     for task_id, status in (("a", "completed"), ("b", "failed"), ("c", "completed"), ("d", "running")):
