@@ -88,6 +88,8 @@ class LoopState(Record):
     unpriced_calls: dict[str, int] = {}
     #: Budgets about which a notice was posted: pool or `*` → the day and the limit.
     budgets_told: dict[str, str] = {}
+    #: Chores of the keeper that failed with an error that they do not expect (faults.py).
+    faults: dict[str, str] = {}
 
 
 def read_spec(home: Home) -> LoopSpec:
@@ -177,10 +179,12 @@ def _fits(name: str, value: Any) -> bool:
         return _is_table(value, _is_number) and all(ids.is_safe_name(task_id, 64) for task_id in value)
     if name == "ended":
         return _is_table(value, _is_count)
-    if name in ("held_agents", "held_pools", "budgets_told", "unpriced"):
+    if name in ("held_agents", "held_pools", "budgets_told", "unpriced", "failing", "faults"):
         return _is_table(value, lambda each: isinstance(each, str))
     if name == "spent":
         return _is_table(value, _is_number)
+    if name in ("iteration", "since_up", "failures"):
+        return _is_count(value)
     return type(value) is type(LoopState.all_fields[name])
 
 
