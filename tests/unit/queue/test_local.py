@@ -82,6 +82,42 @@ def test_tables_that_change_while_it_is_open_are_put_aside_too(home: str) -> Non
     assert len(aside(home)) == 1
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        "pool = x'ff'",
+        "agent = x'00'",
+        "priority = 'high'",
+        "not_before = 'tomorrow'",
+        "added_at = ''",
+        "state = 'else'",
+        "task_id = '../a'",
+        "claimed_by = x'ff'",
+    ],
+)
+def test_a_row_that_is_not_ours_is_deleted_and_can_be_added_again(home: str, values: str) -> None:
+    with LocalQueue(Home(home)) as queue:
+        queue.add(Item(task_id="a"))
+        queue.add(Item(task_id="b"))
+        change_tables(home, f"UPDATE items SET {values} WHERE task_id = 'a'")
+        assert [item.task_id for item in queue.items()] == ["b"]
+        assert queue.summary(0.0).count == 1
+        assert queue.add(Item(task_id="a"))
+        assert [item.task_id for item in queue.items()] == ["b", "a"]
+        change_tables(home, f"UPDATE items SET {values} WHERE task_id = 'a'")
+        change_tables(home, "UPDATE items SET state = 'held' WHERE task_id = 'b'")
+        assert queue.claim("me") is None
+
+
+def test_a_pause_of_no_pool_stops_nothing(home: str) -> None:
+    with LocalQueue(Home(home)) as queue:
+        queue.add(Item(task_id="a"))
+        queue.pause("night")
+        change_tables(home, "INSERT INTO paused VALUES (NULL), (x'ff')")
+        assert queue.paused() == ["night"]
+        assert queue.claim("me") is not None
+
+
 def test_another_version_is_put_aside(home: str) -> None:
     connection = sqlite3.connect(os.path.join(home, "queue.db"))
     connection.execute("CREATE TABLE future (x)")
