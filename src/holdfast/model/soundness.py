@@ -8,6 +8,7 @@ from holdfast.model.status import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: The state that lists show for a packet that cannot be read; no task has it.
@@ -121,6 +122,8 @@ _ROW_KINDS: dict[str, frozenset[type]] = {
     **dict.fromkeys(_TIMES, frozenset((str, _NONE))),
     **dict.fromkeys(("status", "started_at", "agent", "task_id"), frozenset((str,))),
 }
+_has: Callable[[dict[str, Any], str], bool] = dict.__contains__  # pyright: ignore
+_get: Callable[[dict[str, Any], str], Any] = dict.get  # pyright: ignore
 _NUMBER_FIELDS = tuple(name for name, kinds in {**_NEVER_NULL, **_OPTIONAL}.items() if kinds is _NUMBER)
 
 
@@ -165,11 +168,11 @@ def are_sound(rows: list[Any], needed: frozenset[str]) -> bool:
     if not set(map(type, rows)) <= {dict}:
         return False
     for name in needed:
-        if not all(map(dict.__contains__, rows, repeat(name))):
+        if not all(map(_has, rows, repeat(name))):
             return False
     times: list[Any] = []
     for name in set[str]().union(*rows) & _ROW_KINDS.keys():
-        column = list(map(dict.get, rows, repeat(name)))
+        column = list(map(_get, rows, repeat(name)))
         found = set(map(type, column))
         if not found <= _ROW_KINDS[name]:
             return False

@@ -61,7 +61,7 @@ def refuse_others(connection: sqlite3.Connection, schema: frozenset[str], *, is_
     or a column may be a computation that never ends. One that is new may lack some."""
     # One more than ours is enough to tell.
     query = f"SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT {len(schema) + 1}"
-    found = {text for (text,) in connection.execute(query)}
+    found = frozenset(str(text) for (text,) in connection.execute(query))
     if not (found <= schema if is_new else found == schema):
         raise sqlite3.DatabaseError("its tables are not those of this holdfast")
 
