@@ -104,6 +104,11 @@ _LOOP = of_fields(
             "additionalProperties": TEXT,
             "description": "budgets about which a notice was posted: pool or *, the day and the limit",
         },
+        "faults": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "chores of the keeper that fail with an error that it does not expect",
+        },
     },
     optional=(
         "asked",
@@ -113,6 +118,7 @@ _LOOP = of_fields(
         "charged",
         "unpriced_calls",
         "budgets_told",
+        "faults",
         "short_of",
         "held_agents",
         "held_pools",

@@ -22,6 +22,12 @@ def is_safe_name(text: str, limit: int = 128) -> bool:
     return 0 < len(text) <= limit and text[0] in _FIRST and _REST.issuperset(text)
 
 
+def number_in(text: str) -> int | None:
+    """The number that a part of a file's name is; None for anything else, also for one that no process id and
+    no count of ours reaches. (`isdigit` is true for `²`, which is no number.)"""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
 def check_task_id(text: str) -> str:
     """Return the id if it is valid. Raises InvalidId: an id is a directory name, so nothing else may pass."""
     if not is_safe_name(text, 64):

@@ -60,6 +60,13 @@ def test_a_file_that_is_left_is_seen(home: str, case: tuple[str, str, str], flag
     assert manifest["status"] == "interrupted", manifest
 
 
+def test_an_index_or_an_ignore_file_hides_nothing(home: str) -> None:
+    hide = "git update-index --assume-unchanged a.txt; echo x >> a.txt; mkdir n; echo '*' > n/.gitignore"
+    task = Task.start("--", "sh", "-c", hide, project=_project().path)
+    manifest = task.wait_for("interrupted", "completed", "failed", within_s=60)
+    assert "not committed: a.txt, n/.gitignore" in manifest["interrupt"]["reason"]
+
+
 def test_a_retry_does_not_believe_it_either(home: str) -> None:
     task = _forge(SETTINGS)
     task.wait_for("interrupted", within_s=60)

@@ -72,6 +72,25 @@ def test_what_is_no_ulid(text: str) -> None:
     assert not ids.is_ulid(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("999999999", 999999999),
+        ("", None),
+        ("²", None),
+        ("٣", None),
+        ("9" * 10, None),
+        ("-1", None),
+        (" 1", None),
+        ("1_0", None),
+    ],
+)
+def test_a_number_in_a_name_has_few_plain_digits(text: str, number: int | None) -> None:
+    assert ids.number_in(text) == number
+
+
 def test_attempt_ids_and_uuids_have_their_shape() -> None:
     assert re.fullmatch(r"ses_[0-9a-f]{8}", ids.new_attempt_id())
     assert re.fullmatch(

@@ -197,7 +197,8 @@ def uncommitted(case: QualityCase) -> list[str] | None:
     if repository is None:
         return None
     home = os.path.realpath(case.packet.home.path) + os.sep
-    paths = changed_files.listed(repository, frozen_settings.read(case.packet))
+    frozen = frozen_settings.read(case.packet) or git.settings.read(repository)
+    paths = changed_files.listed_in_full(repository, frozen, frozen_settings.skipped(case.packet))
     top = os.path.realpath(repository.top)
     if top.startswith(home):
         return paths  # a worktree of the task

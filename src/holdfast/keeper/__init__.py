@@ -10,6 +10,7 @@ dispatch.py      starts tasks of the queue; loop_state.py (settings and counters
                  disk), allowance.py (hours, money per day), ended_tasks.py (counts ends, asks a person)
 schedules.py     tasks that start at a time; sources.py imports work items; archiver.py archives old tasks
 delivery.py      delivers notices; replies.py has the replies to them read
+faults.py        errors that no chore expects: noted, and the keeper goes on
 upkeep.py        removes what killed commands left, updates the task index
 settings.py      the last readable settings; inhibitor.py: no sleep while tasks run; descriptors.py, log.py
 """

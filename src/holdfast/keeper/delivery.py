@@ -24,10 +24,13 @@ from holdfast.watch.death import watch_death
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from holdfast.model.process import ProcessIdentity
     from holdfast.watch.death import DeathWatch
+
+    T = TypeVar("T")
 
 #: Tries per notice; then it is moved to `failed/`.
 TRIES = 8
@@ -107,7 +110,7 @@ class Deliveries:
     def _step(self) -> float:
         for name, delivery in list(self._running.items()):
             if delivery.is_over():
-                self._settle(name, delivery)
+                self._give_up_if_it_fails(name, lambda name=name, each=delivery: self._settle(name, each))
             elif clock.mono() > delivery.limit_mono:
                 delivery.kill()
         wait_s = _NOTHING_S
@@ -122,9 +125,21 @@ class Deliveries:
             if self._due[name] <= now_mono and self._is_full(name):
                 continue
             if self._due[name] <= now_mono:
-                self._due[name] = now_mono + self._attend(name)
+                left_s = self._give_up_if_it_fails(name, lambda name=name: self._attend(name))
+                self._due[name] = now_mono + (_NOTHING_S if left_s is None else left_s)
             wait_s = min(wait_s, self._due[name] - now_mono)
         return min(wait_s, _LOOK_S) if self._running else wait_s
+
+    def _give_up_if_it_fails(self, name: str, act: Callable[[], T]) -> T | None:
+        """One notice must not keep the others: after an error that nobody expects, it is given up."""
+        try:
+            return act()
+        except (OSError, HoldfastError):
+            raise
+        except Exception as error:
+            log(f"notice {name}: {error!r}")
+            self._give_up(name)
+            return None
 
     def _is_full(self, name: str) -> bool:
         """Whether the rule of this notice has its maximum of concurrent deliveries."""
@@ -239,9 +254,10 @@ class Deliveries:
 def _is_notice(notice: dict[str, Any]) -> bool:
     """Whether the fields that a delivery uses have the right types: an agent can write such a file."""
     rule, tries = notice.get("rule", ""), notice.get("tries")
-    texts = (notice.get("after"), notice.get("next_at"))
+    texts = (notice.get("after"), notice.get("next_at"), notice.get("project_dir"))
     return (
         (rule is None or isinstance(rule, dict))
+        and isinstance(notice.get("event"), str)
         and type(tries) is int
         and 0 <= tries <= TRIES
         and all(text is None or (isinstance(text, str) and "\0" not in text) for text in texts)

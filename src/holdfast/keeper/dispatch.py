@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.keeper import allowance, capacity, charges, ended_tasks, loop_state
 from holdfast.keeper.archiver import Archiver
+from holdfast.keeper.faults import Faults
 from holdfast.keeper.log import log
 from holdfast.keeper.schedules import Schedules
 from holdfast.keeper.sources import Sources
@@ -47,8 +48,9 @@ _ANSWER_S = 60.0
 class Dispatch:
     """Starts the tasks of the queue."""
 
-    def __init__(self, home: Home, live_tasks: LiveTasks) -> None:
+    def __init__(self, home: Home, live_tasks: LiveTasks, faults: Faults | None = None) -> None:
         self.home = home
+        self._faults = faults or Faults(home)
         self.live_tasks = live_tasks
         self._me = claim_owner.this_process()
         self._synced_mono = float("-inf")
@@ -64,7 +66,7 @@ class Dispatch:
         self._full = capacity.Full()
         self.spec = loop_state.LoopSpec()
         self._sources = Sources(home)
-        self.schedules = Schedules(home)
+        self.schedules = Schedules(home, self._faults)
         #: Task → iteration, for tasks that this keeper started.
         self._iterations: dict[str, int] = {}
         #: Stamps of manifests whose cost is counted.
@@ -82,7 +84,13 @@ class Dispatch:
         """
         now_mono = clock.mono()
         self.spec = spec = loop_state.read_spec(self.home)
-        wait_s = min(SYNC_S, self._sources.step(spec), self._archiver.step(spec), self.schedules.step())
+        guard = self._faults.guard
+        wait_s = min(
+            SYNC_S,
+            guard("sources", lambda: self._sources.step(spec), SYNC_S),
+            guard("archiving", lambda: self._archiver.step(spec), SYNC_S),
+            guard("schedules", self.schedules.step, SYNC_S),
+        )
         rung = rung or self.schedules.has_added
         if not os.path.exists(self.home.queue) and not self.live_tasks.needs.has_queued and not rung:
             return wait_s
@@ -97,6 +105,9 @@ class Dispatch:
             log(f"cannot process the queue: {error}")
             self.close()
             return wait_s
+        except Exception:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the queue."""
@@ -290,7 +301,14 @@ class Dispatch:
             due = [] if outlook.due_at is None else [outlook.due_at - now]
             return max(0.01, min([longest_s, *left, *due]))
         failpoint("dispatch.claimed")
-        return self._start(queue, item, spec)
+        try:
+            return self._start(queue, item, spec)
+        except (OSError, HoldfastError):
+            raise
+        except Exception as error:  # it is set aside; `queue` and `status` name it
+            log(f"{item.task_id} is not started: {error!r}")
+            queue.poison(item.task_id, f"the keeper cannot start it: {error!r}")
+            return None
 
     def _start(self, queue: LocalQueue, item: Item, spec: loop_state.LoopSpec) -> float | None:
         """Write the start request of a claimed task and start its runner.

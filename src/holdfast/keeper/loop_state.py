@@ -92,6 +92,8 @@ class LoopState(Record):
     unpriced_calls: dict[str, int] = {}
     #: Budgets about which a notice was posted: pool or `*` → the day and the limit.
     budgets_told: dict[str, str] = {}
+    #: Chores of the keeper that failed with an error that they do not expect (faults.py).
+    faults: dict[str, str] = {}
 
 
 def read_spec(home: Home) -> LoopSpec:
@@ -170,7 +172,9 @@ def read_state(home: Home) -> LoopState:
     )
 
 
-_TEXT_TABLES = ("held_agents", "held_pools", "full_agents", "full_pools", "budgets_told", "unpriced")
+_TEXT_TABLES = (
+    "held_agents", "held_pools", "full_agents", "full_pools", "budgets_told", "unpriced", "failing", "faults",
+)  # fmt: skip
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -188,6 +192,8 @@ def _fits(name: str, value: Any) -> bool:
         return _is_table(value, lambda each: isinstance(each, str))
     if name == "spent":
         return _is_table(value, _is_number)
+    if name in ("iteration", "since_up", "failures"):
+        return _is_count(value)
     return type(value) is type(LoopState.all_fields[name])
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+from functools import partial
 
 from holdfast import clock, files, paths, recorder
 from holdfast.errors import HoldfastError, LockHeld
 from holdfast.keeper import descriptors
 from holdfast.keeper.delivery import Deliveries
 from holdfast.keeper.dispatch import Dispatch
+from holdfast.keeper.faults import Faults
 from holdfast.keeper.inhibitor import Inhibitor
 from holdfast.keeper.live_tasks import LiveTasks
 from holdfast.keeper.log import log
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 IDLE_S = 60.0
 #: A long sleep lasts this much longer: what is due a moment later shares the wake-up.
 _SHARED_S, _LONG_S = 0.25, 5.0
+#: A chore with a fault is done again after this time.
+_FAULT_S = 15.0
 #: How long a foreground loop waits for a background keeper to exit.
 _TAKE_OVER_S = 10.0
 #: Why it exits if home or lock were removed: another keeper may be at work, so nothing is written.
@@ -54,7 +58,8 @@ class Keeper:
         self.live_tasks = LiveTasks(home, self.selector, on_step=self._heart.beat)
         self.outbox = Deliveries(home)
         self.replies = Replies(home)
-        self.dispatch = Dispatch(home, self.live_tasks)
+        self.faults = Faults(home)
+        self.dispatch = Dispatch(home, self.live_tasks, self.faults)
         self.inhibitor = Inhibitor()
         self._left_by: str | None = None
         self._has_worked = False
@@ -82,20 +87,22 @@ class Keeper:
                 self.live_tasks.end_removed()
                 return _LOST
             self._heart.beat()
-            self.live_tasks.step(rung=rung)
+            guard = self.faults.guard
+            is_sound = guard("live tasks", partial(self.live_tasks.step, rung=rung), None) is not None
             # A task that no longer needs a runner has ended, and its slot is free.
             has_news, self.live_tasks.has_news = self.live_tasks.has_news, False
             # After dispatch, which may start tasks.
             wait_s = min(
-                self.outbox.step(),
-                self.replies.step(),
-                self.dispatch.step(rung=rung, has_news=has_news),
-                self.seed.step(),
-                self.live_tasks.left_s(),
+                guard("notices", self.outbox.step, _FAULT_S),
+                guard("replies", self.replies.step, _FAULT_S),
+                guard("queue", partial(self.dispatch.step, rung=rung, has_news=has_news), _FAULT_S),
+                guard("seed", self.seed.step, _FAULT_S),
+                self.live_tasks.left_s() if is_sound else _FAULT_S,
             )
             # Last: it must not delay a start.
             is_wanted = bool(self.live_tasks.by_id) and self.dispatch.spec.inhibit_sleep
-            wait_s = min(wait_s, self.inhibitor.step(is_wanted=is_wanted))
+            inhibit = partial(self.inhibitor.step, is_wanted=is_wanted)
+            wait_s = min(wait_s, guard("the lock against sleep", inhibit, _FAULT_S))
             if not self._has_worked:
                 self._has_worked = True
                 _tell_that_it_works(self.home)

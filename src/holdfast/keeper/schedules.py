@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import DuplicateTask, HoldfastError
 from holdfast.failpoints import failpoint
+from holdfast.keeper.faults import Faults
 from holdfast.keeper.log import log
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import ENDS, Status
@@ -22,8 +23,9 @@ _LOOK_S = 15.0
 class Schedules:
     """The schedules of a home."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, faults: Faults) -> None:
         self.home = home
+        self._faults = faults
         #: Whether there are any: a keeper with schedules does not leave.
         self.has_any = False
         #: Whether the last step added a task.
@@ -38,14 +40,22 @@ class Schedules:
         known, now, wait_s = schedule.read_all(self.home), clock.now(), _LOOK_S
         self.has_any = bool(known)
         for each in known:
-            due = schedule.missed_at(each, now)
-            if due is None:
-                wait_s = min(wait_s, schedule.next_at(each) - now)
-            elif not schedule.is_admitted(self.home, each):
-                log(f"the schedule {each.name} was not made by a command in this home, so it does not run")
-            elif not self._is_at_work(each):
-                self._run(each, due)
+            left_s = self._faults.guard(
+                f"the schedule {each.name}", lambda each=each: self._step(each, now), _LOOK_S
+            )
+            wait_s = min(wait_s, left_s)
         return max(0.01, wait_s)
+
+    def _step(self, each: schedule.Schedule, now: float) -> float:
+        """Add a run if it is due. Returns the seconds until the next one."""
+        due = schedule.missed_at(each, now)
+        if due is None:
+            return schedule.next_at(each) - now
+        if not schedule.is_admitted(self.home, each):
+            log(f"the schedule {each.name} was not made by a command in this home, so it does not run")
+        elif not self._is_at_work(each):
+            self._run(each, due)
+        return _LOOK_S
 
     def _is_at_work(self, each: schedule.Schedule) -> bool:
         """Whether the run before has not ended: then the next one waits for it."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from holdfast.model.status import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: The state that lists show for a packet that cannot be read; no task has it.
@@ -109,6 +112,18 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **_NEVER_NULL,
     **_REQUIRED,
 }
+#: Of a row: null stands for what a manifest lacks, and a packet that cannot be read has one, too.
+_ROW_TIMES = frozenset((*_TIMES, "started_at"))
+_ROW_STATUSES = _STATUSES | {UNREADABLE}
+_ROW_KINDS: dict[str, frozenset[type]] = {
+    **{
+        name: frozenset((*kinds, _NONE, *((bool,) if int in kinds else ()))) for name, kinds in _KINDS.items()
+    },
+    **dict.fromkeys(_TIMES, frozenset((str, _NONE))),
+    **dict.fromkeys(("status", "started_at", "agent", "task_id"), frozenset((str,))),
+}
+_has: Callable[[dict[str, Any], str], bool] = dict.__contains__  # pyright: ignore
+_get: Callable[[dict[str, Any], str], Any] = dict.get  # pyright: ignore
 _NUMBER_FIELDS = tuple(name for name, kinds in {**_NEVER_NULL, **_OPTIONAL}.items() if kinds is _NUMBER)
 
 
@@ -147,6 +162,49 @@ def is_sound(manifest: dict[str, Any]) -> bool:
     )
 
 
+def are_sound(rows: list[Any], needed: frozenset[str]) -> bool:
+    """Whether every reader can use rows of manifests that have the `needed` fields, as `is_sound`; a field
+    may be null that a manifest may lack. Column by column, which is much faster than row by row."""
+    if not set(map(type, rows)) <= {dict}:
+        return False
+    for name in needed:
+        if not all(map(_has, rows, repeat(name))):
+            return False
+    times: list[Any] = []
+    for name in set[str]().union(*rows) & _ROW_KINDS.keys():
+        column = list(map(_get, rows, repeat(name)))
+        found = set(map(type, column))
+        if not found <= _ROW_KINDS[name]:
+            return False
+        if found == {_NONE}:
+            continue
+        if name in _ROW_TIMES:
+            times += [value for value in column if value is not None]
+        elif not _are_values(name, [value for value in column if value]):
+            return False
+    if not set(map(len, times)) <= {_TIME_CHARS}:
+        return False
+    whole = "".join(times)
+    return whole.isascii() and whole.encode().translate(_DIGITS) == _ANY_TIME * len(times)
+
+
+def _are_values(name: str, values: list[Any]) -> bool:
+    """Whether the content of a column makes sense, given the right types."""
+    if name == "status":
+        return _ROW_STATUSES.issuperset(values)
+    if name in _NUMBER_FIELDS:
+        return all(-_MOST < value < _MOST for value in values)
+    if name == "usage":
+        return all(map(_has_numbers, values))
+    if name in _TEXT_LISTS:
+        return all(isinstance(each, str) for value in values for each in value)
+    if name in _ROWS:
+        return all(_is_row(each, *_ROWS[name]) for value in values for each in value)
+    if name == "interrupt" and not all(is_time(value.get("timestamp")) for value in values):
+        return False
+    return name not in _PLAIN_TABLES or all(_has_only(value, _PLAIN) for value in values)
+
+
 def _has_only(table: dict[str, Any] | None, kinds: tuple[type, ...]) -> bool:
     if table:
         for value in table.values():
@@ -180,9 +238,9 @@ def is_time(value: object) -> bool:
     """Whether a value is a time as holdfast writes it: `2026-01-31T12:00:00.000Z`."""
     return (
         isinstance(value, str)
-        and len(value) == 24
+        and len(value) == _TIME_CHARS
         and value.isascii()
-        and value.encode().translate(_DIGITS) == b"0000-00-00T00:00:00.000Z"
+        and value.encode().translate(_DIGITS) == _ANY_TIME
         and value[:4] >= "1970"
         and "01" <= value[5:7] <= "12"
         and "01" <= value[8:10] <= "31"
@@ -194,3 +252,6 @@ def is_time(value: object) -> bool:
 
 #: Of bytes: that of a text takes six times as long.
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
+#: A time with these digits replaced.
+_ANY_TIME = b"0000-00-00T00:00:00.000Z"
+_TIME_CHARS = len(_ANY_TIME)

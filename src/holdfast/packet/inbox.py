@@ -107,9 +107,9 @@ def read_keeper_bell(data: bytes) -> tuple[bool, dict[str, int]]:
     for line in data.splitlines():
         text = line.lstrip(b"!")
         name, _, pid = text[1:].decode("ascii", "replace").partition(" ")
-        is_pid = pid.isdecimal() and len(pid) < 10
-        if text[:1] == b"+" and ids.is_safe_name(name, 64) and (is_pid or not pid):
-            announced[name] = int(pid) if is_pid else announced.get(name, 0)
+        number = ids.number_in(pid)
+        if text[:1] == b"+" and ids.is_safe_name(name, 64) and (number is not None or not pid):
+            announced[name] = number if number is not None else announced.get(name, 0)
         else:
             was_rung = True
         was_rung = was_rung or text != line

@@ -163,8 +163,9 @@ def numbered_attempts(packet: Packet) -> list[tuple[str, int | None]]:
     directories: list[tuple[int, str]] = []
     for name in names:
         head, dash, _ = name.partition("-")
-        if dash and head.isascii() and head.isdecimal() and os.path.isdir(packet.attempt(name).path):
-            directories.append((int(head), name))
+        number = ids.number_in(head)
+        if dash and number is not None and os.path.isdir(packet.attempt(name).path):
+            directories.append((number, name))
     found: list[tuple[str, int | None]] = []
     others = 0
     for number, name in sorted(directories):
@@ -182,10 +183,7 @@ def last_number(packet: Packet) -> int:
         names = os.listdir(packet.attempts)
     except OSError:
         return 0  # an agent removed it
-    heads = [name.partition("-")[0] for name in names if "-" in name]
-    return max(
-        (int(head) for head in heads if head.isascii() and head.isdecimal() and len(head) < 10), default=0
-    )
+    return max((ids.number_in(name.partition("-")[0]) or 0 for name in names if "-" in name), default=0)
 
 
 def fold(packet: Packet) -> Task:

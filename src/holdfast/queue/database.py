@@ -28,6 +28,8 @@ class Database:
         #: Whether the database was just created and must be filled.
         self.is_new = False
         self._inode = 0
+        #: The number of its last change of tables that was looked at.
+        self._schema = -1
         try:
             if in_memory:
                 self._connection = tables.copied(path)
@@ -77,6 +79,7 @@ class Database:
         try:
             execute(begin)
             try:
+                self._refuse_new_tables()
                 result = act()
                 execute("COMMIT")
                 return result
@@ -96,6 +99,13 @@ class Database:
                 f"the queue {self.path} was corrupt and has been renamed: {error}",
                 hint="try again: it is rebuilt from the packets",
             ) from error
+
+    def _refuse_new_tables(self) -> None:
+        """Raises sqlite3.DatabaseError. The file stays open for days, and an agent can change its tables."""
+        (number,) = self._connection.execute("PRAGMA schema_version").fetchone()
+        if number != self._schema:
+            tables.refuse_others(self._connection)
+            self._schema = number
 
     def _unusable(self, error: Exception) -> StorageError:
         hint = "try again; 'holdfast doctor' checks the disk"

@@ -17,8 +17,9 @@ from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
-    from typing import Self
+    from typing import Any, Self
 
 #: Why tasks that wait for a task are held, by its end.
 _ENDED_AS = {
@@ -64,6 +65,8 @@ class LocalQueue:
             self._database.read,
             self._database.write,
         )
+        #: Numbers of rows that are not ours.
+        self._others: list[Any] = []
         self._restore_pauses()
 
     @property
@@ -227,16 +230,32 @@ class LocalQueue:
             waits: dict[str, tuple[str, ...]] = {}
             query = f"SELECT task_id, on_id FROM waits{where} ORDER BY rowid"
             for waiter, on_id in self._execute(query, *values).fetchall():
-                waits[waiter] = (*waits.get(waiter, ()), on_id)
+                if isinstance(on_id, str):
+                    waits[waiter] = (*waits.get(waiter, ()), on_id)
             selected = self._execute(f"{rows.SELECT}{where} {rows.ORDER}", *values).fetchall()
-            return [rows.item(row, waits.get(row[1], ())) for row in selected]
+            return self._sound([(row, rows.item(row, waits.get(row[1], ()))) for row in selected])
 
-        return self._read(act)
+        return self._without_others(act)
 
     def claims(self) -> list[Item]:
         """See Engine."""
         query = f"{rows.SELECT} WHERE line = 1 {rows.ORDER}"
-        return self._read(lambda: [rows.item(row, ()) for row in self._execute(query).fetchall()])
+        return self._without_others(
+            lambda: self._sound([(row, rows.item(row, ())) for row in self._execute(query).fetchall()])
+        )
+
+    def _sound(self, found: list[tuple[tuple[Any, ...], Item | None]]) -> list[Item]:
+        """The items among them. What is no row of ours is noted."""
+        self._others = [row[0] for row, item in found if item is None]
+        return [item for _, item in found if item is not None]
+
+    def _without_others(self, read: Callable[[], list[Item]]) -> list[Item]:
+        """Read items, and delete rows that are not ours: the next comparison adds what the packets say."""
+        items = self._read(read)
+        if self._others and not self._database.is_copy:
+            others, query = [(seq,) for seq in self._others], "DELETE FROM items WHERE seq = ?"
+            self._write(lambda: self._database.execute_many(query, others))
+        return items
 
     def summary(self, now: float) -> QueueSummary:
         """See Engine."""
@@ -250,7 +269,7 @@ class LocalQueue:
             )
             return QueueSummary(
                 count=self._execute("SELECT count(*) FROM items").fetchone()[0],
-                agents=tuple(row[0] for row in agents.fetchall()),
+                agents=tuple(row[0] for row in agents.fetchall() if isinstance(row[0], str)),
                 due_at=self._execute(due, now).fetchone()[0],
             )
 
@@ -259,12 +278,12 @@ class LocalQueue:
     def failed_dependencies(self, task_id: str) -> list[str]:
         """See Engine."""
         query = "SELECT on_id FROM waits WHERE task_id = ? AND has_failed ORDER BY rowid"
-        return self._read(lambda: [row[0] for row in self._execute(query, task_id).fetchall()])
+        return self._read(lambda: _texts(self._execute(query, task_id)))
 
     def outside_dependencies(self) -> list[str]:
         """See Engine."""
         query = "SELECT DISTINCT on_id FROM waits WHERE on_id NOT IN (SELECT task_id FROM items)"
-        return self._read(lambda: [row[0] for row in self._execute(query).fetchall()])
+        return self._read(lambda: _texts(self._execute(query)))
 
     def pause(self, pool: str = ALL, *, is_paused: bool = True) -> None:
         """See Engine."""
@@ -285,7 +304,7 @@ class LocalQueue:
     # ── inside a transaction ──
 
     def _paused(self) -> list[str]:
-        return [row[0] for row in self._execute("SELECT pool FROM paused ORDER BY pool").fetchall()]
+        return _texts(self._execute("SELECT pool FROM paused ORDER BY pool"))
 
     def _change(self, change: Callable[[user_changes.UserChanges], user_changes.UserChanges]) -> None:
         """Apply a change to queue.json, if it changes anything. A copy in memory does not write it."""
@@ -302,7 +321,7 @@ class LocalQueue:
         query = "SELECT task_id, claimed_by, claimed_at FROM items WHERE line = 1 ORDER BY seq"
         changes = user_changes.UserChanges(paused=self._paused())
         for task_id, by, at in self._execute(query).fetchall():
-            if is_external(by):
+            if is_external(by) and isinstance(task_id, str) and isinstance(at, str):
                 changes = user_changes.claimed(changes, task_id, by=by, at=at)
         return changes
 
@@ -337,6 +356,9 @@ class LocalQueue:
         else:
             row = rows.next_row(self._database, capacity)
         if row is None:
+            return None
+        if rows.item(row, ()) is None:
+            self._execute("DELETE FROM items WHERE seq = ?", row[0])
             return None
         at = clock.iso_now()
         self._execute(_CLAIM, owner, at, row[0])
@@ -401,6 +423,11 @@ class LocalQueue:
                 self._database.execute_many("INSERT OR IGNORE INTO paused VALUES (?)", pools)
 
         self._write(act)
+
+
+def _texts(found: sqlite3.Cursor) -> list[str]:
+    """The first column, as far as it is text: an agent can write the file."""
+    return [row[0] for row in found.fetchall() if isinstance(row[0], str)]
 
 
 def _is_writable(home: Home) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from holdfast import clock
+from holdfast import clock, ids
 from holdfast.queue.engine import ALL, Capacity, Item
 
 TYPE_CHECKING = False
@@ -22,22 +22,53 @@ ATTEMPTS = 1 + COLUMNS.index("attempts")
 SELECT = f"SELECT seq, {', '.join(COLUMNS)} FROM items"
 ORDER = "ORDER BY front DESC, priority DESC, seq"
 READY = "line = 0"
+_STATE = 1 + COLUMNS.index("state")
+_STATES = ("queued", "claimed", "held", "poison")
+_TIMES = tuple(1 + COLUMNS.index(name) for name in ("not_before", "claimed_at", "added_at"))
+#: Columns that are not texts.
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("priority", "front", "attempts", "lost", "memory_mb"), int),
+    **dict.fromkeys(("not_before", "claimed_by", "claimed_at"), (str, type(None))),
+}
+#: The types of rows that were looked at: there are few different ones.
+_known_types: set[tuple[type, ...]] = set()
 ANY = Capacity()
 
 _CANDIDATES = (
     f"{SELECT} WHERE {READY} AND not_before_s <= ? AND (NOT EXISTS (SELECT 1 FROM paused) OR"
-    f" (pool NOT IN (SELECT pool FROM paused) AND NOT EXISTS (SELECT 1 FROM paused WHERE pool = '{ALL}')))"
+    " (pool NOT IN (SELECT pool FROM paused WHERE pool IS NOT NULL)"
+    f" AND NOT EXISTS (SELECT 1 FROM paused WHERE pool = '{ALL}')))"
 )
 _FIRST = f"{_CANDIDATES} {ORDER} LIMIT 1"
 
 
-def item(row: tuple[Any, ...], waits_for: tuple[str, ...], **changes: Any) -> Item:
-    """The item of a row; the row starts with its sequence number."""
+def item(row: tuple[Any, ...], waits_for: tuple[str, ...], **changes: Any) -> Item | None:
+    """The item of a row; the row starts with its sequence number. None if it is no row of ours: an agent can
+    write any value into any column."""
+    if not _is_sound(row):
+        return None
     values: dict[str, Any] = dict(zip(COLUMNS, row[1:], strict=True), waits_for=waits_for)
     values["after"] = () if values["after"] == "[]" else _names(values["after"])
     values["front"] = values["front"] == 1
     values.update(changes)
     return Item(**values)
+
+
+def _is_sound(row: tuple[Any, ...]) -> bool:
+    if tuple(map(type, row)) not in _known_types:
+        kinds = zip(row[1:], COLUMNS, strict=True)
+        if type(row[0]) is not int or not all(
+            isinstance(value, _KINDS.get(name, str)) for value, name in kinds
+        ):
+            return False
+        _known_types.add(tuple(map(type, row)))
+    try:
+        for place in _TIMES:
+            if row[place] is not None:
+                clock.parse_iso(row[place])
+    except ValueError:
+        return False
+    return row[_STATE] in _STATES and ids.is_safe_name(row[1], 64)
 
 
 def _names(after: Any) -> tuple[str, ...]:

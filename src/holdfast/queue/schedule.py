@@ -148,9 +148,12 @@ def read(home: Home, name: str) -> Schedule | None:
         schedule = Schedule.from_json(data) if data and isinstance(data["spec"], dict) else None
         if schedule is None or schedule.name != name:
             return None
-        next_at(schedule)
+        # Whatever a step computes from it.
+        clock.iso(next_at(schedule))
+        if schedule.last_at is not None:
+            clock.parse_iso(schedule.last_at)
         return schedule
-    except (HoldfastError, TypeError, ValueError, KeyError, AttributeError):
+    except (HoldfastError, TypeError, ValueError, KeyError, AttributeError, OverflowError, OSError):
         return None
 
 

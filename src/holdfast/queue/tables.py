@@ -50,6 +50,8 @@ CREATE TABLE IF NOT EXISTS paused (pool TEXT PRIMARY KEY);
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
+#: All that the database has; SQLite makes the last one, for AUTOINCREMENT.
+_SCHEMA = index_tables.schema_of(_TABLES) | {"CREATE TABLE sqlite_sequence(name,seq)"}
 
 
 class UnusableFile(Exception):
@@ -71,7 +73,7 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, VERSION):
             raise UnusableFile(f"its version is {version}, but this holdfast uses {VERSION}")
-        index_tables.refuse_programs(connection)
+        index_tables.refuse_others(connection, _SCHEMA, is_new=version == 0)
         if version == 0:
             connection.executescript(_TABLES)
         # Packets are the source of truth: a power failure may lose the newest claims, and `sync` restores
@@ -117,6 +119,11 @@ def copied(path: str) -> sqlite3.Connection:
     return memory
 
 
+def refuse_others(connection: sqlite3.Connection) -> None:
+    """Raises sqlite3.DatabaseError if a database that is not new has other tables than ours."""
+    index_tables.refuse_others(connection, _SCHEMA)
+
+
 def _is_file(path: str) -> bool:
     """Whether there is a database that SQLite can open without waiting."""
     try:
@@ -136,7 +143,7 @@ def _readable(path: str) -> sqlite3.Connection:
     for options in ("mode=ro", alone) if index_tables.has_room(path) else (alone,):
         connection = sqlite3.connect(f"file:{quote(path)}?{options}", timeout=BUSY_S, uri=True)
         try:
-            connection.execute("SELECT count(*) FROM paused").fetchone()
+            refuse_others(connection)
             return connection
         except sqlite3.OperationalError as error:
             connection.close()

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 
-from holdfast import files, quick_json
+from holdfast import files, ids, quick_json
 from holdfast.errors import CorruptFile, DiskFull, NotFound, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.store.layout import JOURNAL, PACKET_DIRECTORIES, packet_folders
@@ -460,11 +460,11 @@ def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> Non
 
 def _lives(writer: str) -> bool:
     """Whether the process in a temporary file's name (`PID-RANDOM`) may be alive."""
-    pid = writer.partition("-")[0]
-    if not pid.isdigit():
+    pid = ids.number_in(writer.partition("-")[0])
+    if pid is None:
         return True
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:

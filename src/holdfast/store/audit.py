@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, quick_json
+from holdfast import clock, ids, quick_json
 from holdfast import files as file_access
 from holdfast.store import atomic
 
@@ -83,8 +83,9 @@ def files(home: Home) -> list[str]:
     try:
         for other in os.listdir(folder):
             middle = other.removeprefix(f"{stem}.").removesuffix(".jsonl")
-            if other == f"{stem}.{middle}.jsonl" and middle.isdigit():
-                numbers.append(int(middle))
+            number = ids.number_in(middle)
+            if number is not None and other == f"{stem}.{number}.jsonl":
+                numbers.append(number)
     except OSError:
         return []
     rotated = [os.path.join(folder, f"{stem}.{number}.jsonl") for number in sorted(numbers)]

@@ -12,10 +12,20 @@ import os
 
 from holdfast import clock, files, ids, quick_json
 from holdfast.errors import HoldfastError
-from holdfast.model.status import Status
+from holdfast.model.soundness import are_sound
+from holdfast.model.status import ENDS, Status
 from holdfast.quick_sqlite import sqlite3
 from holdfast.store import atomic, index_tables, layout
-from holdfast.store.index_rows import RACY_S, brief, has_ended_as, read_row, short, stamp_of
+from holdfast.store.index_rows import (
+    NEEDED,
+    NEEDED_BRIEF,
+    RACY_S,
+    brief,
+    has_ended_as,
+    read_row,
+    short,
+    stamp_of,
+)
 from holdfast.store.layout import Home, manifest_in
 
 TYPE_CHECKING = False
@@ -83,7 +93,7 @@ class Index:
         """Read the index. A corrupt one is rebuilt first: it contains nothing that the packets do not."""
         try:
             return read()
-        except (sqlite3.DatabaseError, ValueError, TypeError) as error:
+        except (sqlite3.DatabaseError, ValueError, TypeError, LookupError, RecursionError) as error:
             self._connection.close()
             # Another process writes for too long, or the file is read-only: use an index in memory. Otherwise
             # it is corrupt.
@@ -103,15 +113,21 @@ class Index:
         return self._current(
             "SELECT task_id, short, stamp FROM tasks WHERE ended = 0 ORDER BY newest_at DESC, task_id DESC",
             lambda row: row,
+            NEEDED,
         )
 
     def brief(self) -> list[dict[str, Any]]:
         """The tasks of `live`, in no order, with only what a table shows (`index_rows.brief`)."""
         return self._read_or_rebuild(
-            lambda: self._current("SELECT task_id, text, stamp FROM brief", brief),
+            lambda: self._current("SELECT task_id, text, stamp FROM brief", brief, NEEDED_BRIEF),
         )
 
-    def _current(self, query: str, shape: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
+    def _current(
+        self,
+        query: str,
+        shape: Callable[[dict[str, Any]], dict[str, Any]],
+        needed: frozenset[str],
+    ) -> list[dict[str, Any]]:
         """The rows of a query. Those whose manifest has changed are read from it, and given their `shape`."""
         known = self._connection.execute(query).fetchall()
         if not known:
@@ -139,24 +155,25 @@ class Index:
         # A few heartbeats are read again by the next reader: that costs less than a transaction.
         if is_news or len(changed) > _FEW:
             self._write(changed)
-        return self._parsed(texts)
+        return self._parsed(texts, needed)
 
-    def _parsed(self, texts: Iterable[str]) -> list[dict[str, Any]]:
+    def _parsed(self, texts: Iterable[str], needed: frozenset[str] = NEEDED) -> list[dict[str, Any]]:
         """The rows with these texts. An agent can write the index: a success counts only if the journal has
-        it, and an id is a word for scripts. Raises ValueError, TypeError."""
+        it, an id is a word for scripts, and all fields have their types. Raises ValueError, TypeError."""
         # Parsed as one text: parsing ten thousand small ones takes twice as long.
         rows: list[Any] = quick_json.loads(f"[{','.join(texts)}]")
-        try:
-            if not all(ids.is_safe_name(row["task_id"], 64) for row in rows):
-                raise ValueError("a row of no task")
-            doubted = [
-                row["task_id"]
-                for row in rows
-                if row["status"] == Status.COMPLETED
-                and not has_ended_as(self.home, row["task_id"], Status.COMPLETED)
-            ]
-        except KeyError as error:
-            raise ValueError("a row without id or status") from error
+        if not are_sound(rows, needed) or not all(ids.is_safe_name(row["task_id"], 64) for row in rows):
+            raise ValueError("a row of no task")
+        # Of a table, these are complete.
+        waiting = [row for row in rows if row["status"] in (Status.WAITING, Status.QUEUED)]
+        if needed is not NEEDED and not are_sound(waiting, NEEDED):
+            raise ValueError("a row that is not complete")
+        doubted = [
+            row["task_id"]
+            for row in rows
+            if row["status"] == Status.COMPLETED
+            and not has_ended_as(self.home, row["task_id"], Status.COMPLETED)
+        ]
         if not doubted:
             return rows
         found = {task_id: read_row(self.home, task_id) for task_id in doubted}
@@ -198,7 +215,14 @@ class Index:
     def ended_ids(self) -> list[str]:
         """The ids of all ended tasks."""
         query = "SELECT task_id FROM tasks WHERE ended = 1"
-        return self._read_or_rebuild(lambda: [task_id for (task_id,) in self._connection.execute(query)])
+
+        def read() -> list[str]:
+            found = [task_id for (task_id,) in self._connection.execute(query)]
+            if not all(ids.is_safe_name(task_id, 64) for task_id in found):
+                raise ValueError("a row of no task")
+            return found
+
+        return self._read_or_rebuild(read)
 
     def to_look_at(self, since: str) -> list[dict[str, Any]]:
         """The tasks that ended since then and that a person should look at, in no order."""
@@ -221,6 +245,8 @@ class Index:
             self._connection.execute("BEGIN")  # one snapshot for both, until `_live` writes
         query = f"SELECT status, count(*) FROM tasks WHERE {_ALL_ENDED} GROUP BY status"
         counts = dict(self._connection.execute(query).fetchall())
+        if not ENDS.issuperset(counts):
+            raise ValueError("a row with no state")
         return self._live(), counts
 
     def position(self) -> tuple[str, int, int]:

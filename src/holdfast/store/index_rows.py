@@ -35,6 +35,8 @@ _BRIEF = (
     "interrupt", "progress", "waiting_for", "concerns", "denied", "denied_readers", "applied", "last_words",
     "labels",
 )  # fmt: skip
+#: What every row has, and what one of a table has that is not complete.
+NEEDED, NEEDED_BRIEF = frozenset((*FIELDS, "stages")), frozenset(_ALWAYS)
 #: A file or directory that changed this recently may change again without a newer timestamp.
 RACY_S = 0.1
 

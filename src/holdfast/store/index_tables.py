@@ -33,12 +33,37 @@ _NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
 _ROOM_BYTES = 256 * 1024
 
 
-def refuse_programs(connection: sqlite3.Connection) -> None:
-    """Raises sqlite3.DatabaseError if a database has what is not ours and is computed: a view in the place of
-    a table may never end."""
-    query = "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
-    if (found := connection.execute(query).fetchone()) is not None:
-        raise sqlite3.DatabaseError(f"it has a view or a trigger: {found[0]}")
+_TABLES = """
+PRAGMA journal_mode = WAL;
+CREATE TABLE IF NOT EXISTS tasks (
+    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, newest_at TEXT, short TEXT,
+    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER, look_at TEXT
+);
+CREATE INDEX IF NOT EXISTS tasks_to_look_at ON tasks (look_at) WHERE look_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
+CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS gone (task_id TEXT PRIMARY KEY, seq INTEGER);
+CREATE INDEX IF NOT EXISTS tasks_by_time ON tasks (ended, newest_at, task_id);
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
+"""
+
+
+def schema_of(script: str) -> frozenset[str]:
+    """The statements of a script that create tables and indexes, as SQLite keeps them."""
+    statements = map(str.strip, script.split(";"))
+    return frozenset(
+        each.replace(" IF NOT EXISTS", "", 1) for each in statements if each.startswith("CREATE ")
+    )
+
+
+def refuse_others(connection: sqlite3.Connection, schema: frozenset[str], *, is_new: bool = False) -> None:
+    """Raises sqlite3.DatabaseError if a database has other tables than ours: a view, a trigger, a constraint
+    or a column may be a computation that never ends. One that is new may lack some."""
+    # One more than ours is enough to tell.
+    query = f"SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT {len(schema) + 1}"
+    found = frozenset(str(text) for (text,) in connection.execute(query))
+    if not (found <= schema if is_new else found == schema):
+        raise sqlite3.DatabaseError("its tables are not those of this holdfast")
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -57,24 +82,13 @@ def connect(path: str) -> sqlite3.Connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise sqlite3.DatabaseError(f"version {version}")
-        refuse_programs(connection)
+        refuse_others(connection, schema_of(_TABLES), is_new=version == 0)
         # Derived: a power failure may lose rows, but no information.
         connection.execute("PRAGMA synchronous = OFF")
         if version == 0:
             connection.executescript(
                 f"""
-                PRAGMA journal_mode = WAL;
-                CREATE TABLE IF NOT EXISTS tasks (
-                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, newest_at TEXT, short TEXT,
-                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER, look_at TEXT
-                );
-                CREATE INDEX IF NOT EXISTS tasks_to_look_at ON tasks (look_at) WHERE look_at IS NOT NULL;
-                CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
-                CREATE TABLE IF NOT EXISTS brief (task_id TEXT PRIMARY KEY, text TEXT, stamp TEXT)
-                    WITHOUT ROWID;
-                CREATE TABLE IF NOT EXISTS gone (task_id TEXT PRIMARY KEY, seq INTEGER);
-                CREATE INDEX IF NOT EXISTS tasks_by_time ON tasks (ended, newest_at, task_id);
-                CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
+                {_TABLES}
                 INSERT OR IGNORE INTO meta VALUES
                     ('id', '{os.urandom(6).hex()}'), ('seq', '0'), ('gone_from', '0');
                 PRAGMA user_version = {_VERSION};

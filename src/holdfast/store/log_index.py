@@ -23,6 +23,11 @@ _STEP_S = 1.0
 #: In the upper bytes of the last number: what is not ours is not believed.
 _MARK = 0x4846 << 48
 _ATTEMPT = (1 << 32) - 1
+#: Milliseconds and bytes that no record of ours reaches.
+_LATEST_MS, _MOST_BYTES = 1 << 47, 1 << 62
+#: How many records a kill can leave that are not used: one per second. More are an agent's, and so are those
+#: before them.
+_DROPPED = 1000
 
 
 class Point(Record):
@@ -66,7 +71,11 @@ class LogIndexWriter:
     def _cut(self, log_bytes: int) -> None:
         """Drop a torn record, and those about lines that are not in output.log: its runner was killed."""
         count = os.fstat(self._descriptor).st_size // _RECORD
+        least = count - _DROPPED
         while count > 0:
+            if count <= least:
+                count = 0
+                break
             point = _point(os.pread(self._descriptor, _RECORD, (count - 1) * _RECORD))
             if point is not None and point.log_bytes <= log_bytes:
                 self._last_at = point.at
@@ -143,6 +152,7 @@ def _point(data: bytes) -> Point | None:
     at, log_bytes, journal_bytes, attempt = (
         int.from_bytes(data[begin : begin + _FIELD], "little") for begin in range(0, _RECORD, _FIELD)
     )
-    if attempt & ~_ATTEMPT != _MARK:
+    is_possible = at < _LATEST_MS and log_bytes < _MOST_BYTES and journal_bytes < _MOST_BYTES
+    if attempt & ~_ATTEMPT != _MARK or not is_possible:
         return None
     return Point(at=at / 1000, log_bytes=log_bytes, journal_bytes=journal_bytes, attempt=attempt & _ATTEMPT)

@@ -11,7 +11,7 @@ task_worktree.py    the record of a task's worktree
 candidates.py       the worktrees of candidates (best of N)
 clean_room.py       fresh checkouts in which commands judge a tree; room_places.py: where they are
 scope.py            what a task may change; patterns of paths
-changed_files.py    uncommitted files
+changed_files.py    uncommitted files; unlike_head.py: those that an index or an ignore file hides
 surroundings.py     what changed around a worktree: branches, the user's own tree
 frozen_settings.py  settings of git from before the first agent
 sandbox_commits.py  commits of sandboxed agents, brought into the user's repository

@@ -10,7 +10,11 @@ import os
 
 from holdfast.errors import NotPossible
 from holdfast.store.no_links import is_directory
-from holdfast.workspace import git
+from holdfast.workspace import git, unlike_head
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def listed(repository: git.Repository, frozen: git.Settings | None = None) -> list[str]:
@@ -28,6 +32,34 @@ def listed(repository: git.Repository, frozen: git.Settings | None = None) -> li
     ]
     paths = [entry[3:] for entry in git.names(git.run(args, of=repository, frozen=frozen))]
     return list(dict.fromkeys((*paths, *_staged_links(repository), *_moved_links(repository))))
+
+
+def listed_in_full(repository: git.Repository, frozen: git.Settings, skipped: Iterable[str]) -> list[str]:
+    """As `listed`, with what its index and its uncommitted ignore files hide: an agent can write them.
+
+    `frozen` has the ignore rules of the start. `skipped` are files that a sparse checkout left out then. In
+    submodules, the current ignore files count.
+    """
+    found = (
+        *listed(repository, frozen),
+        *unlike_head.changed(repository, frozen, skipped),
+        *unlike_head.untracked(repository, frozen),
+        *_hidden_in_links(repository),
+    )
+    return list(dict.fromkeys(found))
+
+
+def _hidden_in_links(repository: git.Repository) -> list[str]:
+    """Submodules with files that are not as their HEAD has them, whatever their index says."""
+    found: list[str] = []
+    for name, _ in git.gitlinks(git.run(["ls-files", "-s", "-z"], of=repository)):
+        inner = submodule(repository, name)
+        if inner is not None and (
+            unlike_head.changed(inner, git.settings.read(inner), unlike_head.skipped(inner))
+            or _hidden_in_links(inner)
+        ):
+            found.append(name)
+    return found
 
 
 def _staged_links(repository: git.Repository) -> list[str]:

@@ -11,7 +11,7 @@ from holdfast.errors import NotPossible
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.workspace import base as bases
-from holdfast.workspace import git
+from holdfast.workspace import git, unlike_head
 from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
@@ -21,15 +21,24 @@ if TYPE_CHECKING:
 
 #: The longest file of settings.
 _MAX_BYTES = 64 << 20
-#: The field of the file that has the repository.
-_REPOSITORY = "repository"
+#: The fields of the file that have the repository, and the files that a sparse checkout leaves out.
+_REPOSITORY, _SKIPPED = "repository", "skipped"
 
 
 def freeze(packet: Packet, repository: git.Repository) -> None:
-    """Save the settings of a repository, unless they were saved before."""
-    if read(packet) is None:
+    """Save the settings of a repository, unless they were saved before.
+
+    The rules of its uncommitted ignore files become part of the excludes.
+    """
+    if atomic.read_json(packet.git_settings) is None:
         atomic.make_directory(packet.state)
-        frozen = {**git.settings.read(repository).to_json(), _REPOSITORY: repository.to_json()}
+        settings = read(packet) or git.settings.read(repository)
+        exclude = settings.exclude + unlike_head.uncommitted_rules(repository, settings)
+        frozen = {
+            **settings.evolve(exclude=exclude).to_json(),
+            _REPOSITORY: repository.to_json(),
+            _SKIPPED: unlike_head.skipped(repository),
+        }
         atomic.write_json(packet.git_settings, frozen, durable=True)
 
 
@@ -57,6 +66,12 @@ def read(packet: Packet) -> git.Settings | None:
         return git.Settings.from_file(data)
     trees = Trees.of(packet)
     return trees.settings if os.path.isdir(trees.git_dir) else None
+
+
+def skipped(packet: Packet) -> list[str]:
+    """The files that a sparse checkout left out."""
+    found = (atomic.read_json(packet.git_settings) or {}).get(_SKIPPED)
+    return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []  # pyright: ignore
 
 
 def repository_of(packet: Packet, directory: str) -> git.Repository | None:

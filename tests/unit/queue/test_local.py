@@ -61,6 +61,76 @@ def test_a_corrupt_database_is_put_aside_and_not_deleted(home: str, garbage: byt
         assert file.read() == garbage
 
 
+#: What never ends, or takes very long, could stand in place of each 1.
+OTHER_TABLES = (
+    "ALTER TABLE paused ADD COLUMN more CHECK (1)",
+    "ALTER TABLE items ADD COLUMN more AS (1)",
+    "CREATE INDEX more ON items (task_id) WHERE 1",
+    "CREATE VIEW more AS SELECT 1",
+)
+
+
+def change_tables(home: str, statement: str) -> None:
+    connection = sqlite3.connect(os.path.join(home, "queue.db"))
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("statement", OTHER_TABLES)
+def test_other_tables_than_ours_are_put_aside(home: str, statement: str) -> None:
+    LocalQueue(Home(home)).close()
+    change_tables(home, statement)
+    with LocalQueue(Home(home)) as queue:
+        assert queue.is_new
+        assert queue.add(Item(task_id="a"))
+    assert len(aside(home)) == 1
+
+
+def test_tables_that_change_while_it_is_open_are_put_aside_too(home: str) -> None:
+    with LocalQueue(Home(home)) as queue:
+        change_tables(home, OTHER_TABLES[0])
+        with pytest.raises(CorruptFile):
+            queue.pause()
+    assert len(aside(home)) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "pool = x'ff'",
+        "agent = x'00'",
+        "priority = 'high'",
+        "not_before = 'tomorrow'",
+        "added_at = ''",
+        "state = 'else'",
+        "task_id = '../a'",
+        "claimed_by = x'ff'",
+    ],
+)
+def test_a_row_that_is_not_ours_is_deleted_and_can_be_added_again(home: str, values: str) -> None:
+    with LocalQueue(Home(home)) as queue:
+        queue.add(Item(task_id="a"))
+        queue.add(Item(task_id="b"))
+        change_tables(home, f"UPDATE items SET {values} WHERE task_id = 'a'")
+        assert [item.task_id for item in queue.items()] == ["b"]
+        assert queue.summary(0.0).count == 1
+        assert queue.add(Item(task_id="a"))
+        assert [item.task_id for item in queue.items()] == ["b", "a"]
+        change_tables(home, f"UPDATE items SET {values} WHERE task_id = 'a'")
+        change_tables(home, "UPDATE items SET state = 'held' WHERE task_id = 'b'")
+        assert queue.claim("me") is None
+
+
+def test_a_pause_of_no_pool_stops_nothing(home: str) -> None:
+    with LocalQueue(Home(home)) as queue:
+        queue.add(Item(task_id="a"))
+        queue.pause("night")
+        change_tables(home, "INSERT INTO paused VALUES (NULL), (x'ff')")
+        assert queue.paused() == ["night"]
+        assert queue.claim("me") is not None
+
+
 def test_another_version_is_put_aside(home: str) -> None:
     connection = sqlite3.connect(os.path.join(home, "queue.db"))
     connection.execute("CREATE TABLE future (x)")

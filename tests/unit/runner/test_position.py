@@ -119,6 +119,13 @@ def test_an_empty_note_is_ignored_and_nothing_is_lost(packet: Packet, torn: str)
     assert shown(packet) == "noted\n"
 
 
+def test_a_position_that_no_file_has_is_not_used(packet: Packet) -> None:
+    note(packet, f"1 6\n1 {10**30} 3\n")
+    position = IngestPosition(packet)
+    assert position.begin(1) == (0, 0)
+    position.close()
+
+
 def test_a_shorter_output_is_left_as_it_is(packet: Packet) -> None:
     output(packet, "short\n")
     note(packet, f"{1:10d} {1000:20d}\n{1:10d} {5:20d} {0:20d}\n")

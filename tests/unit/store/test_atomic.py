@@ -90,6 +90,7 @@ def test_only_temporaries_of_dead_writers_are_removed_where_others_write(place) 
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait(timeout=30)
     kept = [f".a.json.{os.getpid()}-1.tmp", ".b.json.1-7.tmp", "c.json", ".d.tmp", ".odd.name.tmp"]
+    kept += [".g.².tmp", f".h.{10**20}.tmp"]  # no numbers of processes
     dead = [f".e.json.{gone.pid}-1.tmp", f".f.{gone.pid}-22.tmp"]
     for name in (*kept, *dead):
         with open(os.path.join(place.root, name), "wb"):

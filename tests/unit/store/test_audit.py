@@ -53,6 +53,13 @@ def test_what_is_no_file_is_put_aside(home: str) -> None:
     assert sorted(os.listdir(home)) == ["audit.jsonl", "audit.jsonl.aside-1"]
 
 
+def test_a_name_without_a_number_is_no_audit_file(home: str) -> None:
+    for name in ("2", "²", "01", "9" * 200, "x"):
+        with open(os.path.join(home, f"audit.{name}.jsonl"), "wb"):
+            pass
+    assert [os.path.basename(path) for path in audit.files(Home(home))] == ["audit.2.jsonl", "audit.jsonl"]
+
+
 def test_half_a_line_is_passed_over(home: str) -> None:
     audit.append(Home(home), {"operation": "one"})
     with open(Home(home).audit, "a", encoding="utf-8") as file:

@@ -68,6 +68,67 @@ def overview(home: Home) -> tuple[dict[str, str], dict[str, int]]:
     return {row["task_id"]: row["status"] for row in live}, ended
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE meta ADD COLUMN more CHECK (1)",
+        "CREATE INDEX more ON tasks (task_id) WHERE 1",
+        "DROP TABLE gone",
+        "PRAGMA user_version = 0; DROP TABLE meta; CREATE TABLE meta (key PRIMARY KEY, value CHECK (1))",
+    ],
+)
+def test_an_index_with_other_tables_is_made_anew(tmp_path: Path, statement: str) -> None:
+    home = Home(str(tmp_path))
+    put(home, "a", Status.RUNNING)
+    overview(home)
+    connection = sqlite3.connect(home.index)
+    connection.executescript(statement)
+    connection.close()
+    with pytest.raises(sqlite3.DatabaseError):
+        index_tables.connect(home.index)
+    assert overview(home) == ({"a": Status.RUNNING}, {})
+    index_tables.connect(home.index).close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """UPDATE tasks SET short = '{"task_id":"b","status":"completed"}' WHERE task_id = 'b'""",
+        """UPDATE tasks SET short = '5' WHERE task_id = 'b'""",
+        "UPDATE tasks SET short = replace(short, '\"2026-01-01T00:00:00.000Z\"', '\"\"')",
+        'UPDATE tasks SET short = replace(short, \'"agent":"command"\', \'"agent":[]\')',
+        "UPDATE tasks SET short = replace(short, '\"goal\":null', '\"goal\":5')",
+        "UPDATE tasks SET status = NULL",
+        "UPDATE tasks SET task_id = x'ff' WHERE task_id = 'b'",
+        """UPDATE brief SET text = '{"task_id":"a","status":"running"}'""",
+        """UPDATE brief SET text = '{"task_id":"a","status":"queued","agent":"x","stage":null,"""
+        """"started_at":"2026-01-01T00:00:00.000Z"}'""",
+        "DELETE FROM meta",
+    ],
+)
+def test_rows_that_are_not_ours_are_made_anew(tmp_path: Path, change: str) -> None:
+    home = Home(str(tmp_path))
+    put(home, "a", Status.RUNNING)
+    put(home, "b", Status.COMPLETED)
+
+    def rows() -> list[object]:
+        index = Index(home)
+        try:
+            live, counts = index.overview()
+            return [live, counts, index.brief(), index.ended(None), index.ended_ids(), index.numbers()]
+        finally:
+            index.close()
+
+    os.utime(home.packet("a").manifest, (1, 1))
+    os.utime(home.tasks, (1, 1))
+    before = rows()
+    connection = sqlite3.connect(home.index)
+    connection.execute(change)
+    connection.commit()
+    connection.close()
+    assert rows() == before
+
+
 def test_an_overview_has_each_task_once(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     for task_id, status in (("a", "completed"), ("b", "failed"), ("c", "completed"), ("d", "running")):

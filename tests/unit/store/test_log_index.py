@@ -76,6 +76,29 @@ def test_what_is_not_in_the_log_and_a_torn_record_are_dropped(path: str) -> None
     index.close()
 
 
+@pytest.mark.parametrize("field", [0, 1, 2])
+def test_a_number_that_cannot_be_is_not_believed(path: str, field: int) -> None:
+    numbers = [0, 0, 0, (0x4846 << 48) | 1]
+    numbers[field] = 2**64 - 1
+    with open(path, "wb") as file:
+        file.write(b"".join(number.to_bytes(8, "little") for number in numbers))
+    index = LogIndex(path)
+    assert index.first() is None
+    index.close()
+    write(path, point(100.0, 10), before=5)
+    index = LogIndex(path)
+    assert index.first() == point(100.0, 10)
+    index.close()
+
+
+@pytest.mark.timeout(20)
+def test_an_endless_index_is_dropped(path: str) -> None:
+    with open(path, "wb") as file:
+        file.truncate(1 << 42)
+    write(path, point(100.0, 10), before=5)
+    assert os.path.getsize(path) == 32
+
+
 def test_what_is_not_ours_is_not_believed(path: str) -> None:
     with open(path, "wb") as file:
         file.write(b"\xff" * 320)

@@ -19,6 +19,9 @@ from holdfast.store.atomic import write_all
 from holdfast.store.layout import Packet
 from holdfast.store.log_index import LogIndexWriter, Point
 
+#: More than any file has.
+_MOST_BYTES = 1 << 62
+
 
 class IngestPosition:
     """output.log and `state/ingest`, for all open attempts."""
@@ -52,7 +55,7 @@ class IngestPosition:
                 offsets = {number: (stdout, stderr) for number, stdout, stderr in lines[1 : 1 + count]}
         except (ValueError, IndexError):
             return {}
-        if min(shown, *(field for line in lines for field in line)) < 0:
+        if not all(0 <= field < _MOST_BYTES for line in lines for field in line):
             return {}  # not written by holdfast
         os.truncate(self._output, min(shown, os.fstat(self._output).st_size))
         return offsets
@@ -88,7 +91,7 @@ class IngestPosition:
         try:
             point = Point(at=at, log_bytes=self.shown_bytes, journal_bytes=journal_bytes, attempt=attempt)
             self._index.add(point, before=self.shown_bytes - added_bytes)
-        except (OSError, HoldfastError):
+        except (OSError, HoldfastError, OverflowError):  # a clock before 1970
             self._index.close()
 
     def reach(self, attempt: int, stdout: int, stderr: int) -> None:

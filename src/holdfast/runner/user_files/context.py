@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast import clock, files
+from holdfast import clock, files, ids
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Cause
 from holdfast.packet import work_file
@@ -79,9 +79,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _next_number(folder: str) -> int:
-    return (
-        max((int(name) for name in os.listdir(folder) if name.isdecimal() and name.isascii()), default=0) + 1
-    )
+    return max((ids.number_in(name) or 0 for name in os.listdir(folder)), default=0) + 1
 
 
 def _context(ledger: Ledger, reason: str, cause: str, item: dict[str, Any] | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from holdfast.store.layout import Home
 from holdfast.views import keeper_version
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 from holdfast.views.doctor.home import readable_ids
+from holdfast.views.facts import home_status
 from holdfast.views.text import keeper_settings
 
 
@@ -41,6 +42,8 @@ def keeper(home: Home) -> Finding:
             return warn("keeper", mismatch, keeper_version.FIX)
         if mismatch := keeper_settings.mismatch(home):
             return warn("keeper", mismatch, keeper_settings.FIX)
+        if found := home_status.faults(home):
+            return warn("keeper", "; ".join(found), f"see {home.keeper_log}")
         return ok("keeper", f"process {owner.pid}, {f'seed {seed.pid}' if seed is not None else 'no seed'}")
     if os.path.exists(home.down):
         return warn("keeper", "this home is down", "'holdfast up' starts the keeper")

@@ -75,6 +75,7 @@ def gather(home: Home) -> dict[str, Any]:
         for rule, failure in sorted(notices["failing"].items())
     ]
     alerts += _reply_alerts(home)
+    alerts += [Alert(level=URGENT, text=f"{text}; see {home.keeper_log}") for text in faults(home)]
     notes = _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
     alerts += [Alert(level=NOTE, text=text) for text in notes]
     running = [
@@ -262,11 +263,21 @@ def _settings_attention(home: Home, *, has_keeper: bool) -> list[str]:
 
 def _source_attention(home: Home) -> list[str]:
     """Sources of the queue that fail."""
-    try:
-        failing: dict[str, Any] = (atomic.read_json(home.loop) or {}).get("failing") or {}
-    except HoldfastError:
-        return []
+    failing = queue_reason.texts(_loop(home).get("failing"))
     return [f"source {source} fails: {error}" for source, error in sorted(failing.items())]
+
+
+def faults(home: Home) -> list[str]:
+    """What the keeper cannot do because of an error that it does not expect."""
+    found = queue_reason.texts(_loop(home).get("faults"))
+    return [f"the keeper fails in {chore}: {error}" for chore, error in sorted(found.items())]
+
+
+def _loop(home: Home) -> dict[str, Any]:
+    try:
+        return atomic.read_json(home.loop) or {}
+    except HoldfastError:
+        return {}
 
 
 def _queue(

@@ -67,15 +67,15 @@ def read_holds(home: Home) -> Holds:
     whole, slots = data.get("short_of"), data.get("full_slots")
     return Holds(
         all=whole if isinstance(whole, str) else "",
-        full_agents=_texts(data.get("full_agents")),
-        full_pools=_texts(data.get("full_pools")),
+        full_agents=texts(data.get("full_agents")),
+        full_pools=texts(data.get("full_pools")),
         full_slots=slots if isinstance(slots, str) else "",
-        agents=_texts(data.get("held_agents")),
-        pools=_texts(data.get("held_pools")),
+        agents=texts(data.get("held_agents")),
+        pools=texts(data.get("held_pools")),
     )
 
 
-def _texts(value: Any) -> dict[str, str]:
+def texts(value: Any) -> dict[str, str]:
     """A table of texts; an agent can write the file."""
     table: dict[Any, Any] = value if isinstance(value, dict) else {}  # pyright: ignore
     return {key: each for key, each in table.items() if isinstance(key, str) and isinstance(each, str)}

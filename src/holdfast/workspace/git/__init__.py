@@ -19,7 +19,16 @@ from holdfast.workspace.git.confined import is_possible as is_confined
 from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
 from holdfast.workspace.git.execute import LIMIT_S, VIEW_S, execute, is_late, program, within
 from holdfast.workspace.git.merge_trees import Merged, merge_trees
-from holdfast.workspace.git.parse import GITLINK, contents, flagged, gitlinks, listing, names, text
+from holdfast.workspace.git.parse import (
+    GITLINK,
+    contents,
+    flagged,
+    gitlinks,
+    listing,
+    names,
+    read_objects,
+    text,
+)
 from holdfast.workspace.git.private import SharedDirectories, Target, new_directory
 from holdfast.workspace.git.settings import Settings
 
@@ -47,8 +56,8 @@ if TYPE_CHECKING:
 __all__ = (
     "GITLINK", "IDENTITY", "LIMIT_S", "VIEW_S", "Merged", "Repository", "Settings", "SharedDirectories",
     "Target", "at", "call", "common_of", "contents", "find", "flagged", "gitlinks", "head", "is_confined",
-    "is_late", "is_merging", "listing", "merge_trees", "names", "new_directory", "of_git_dir", "run",
-    "settings", "text", "version", "within", "work_on",
+    "is_late", "is_merging", "listing", "merge_trees", "names", "new_directory", "of_git_dir", "read_objects",
+    "run", "settings", "text", "version", "within", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.

@@ -6,7 +6,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 #: The mode of a nested repository in a tree or an index.
 GITLINK = b"160000"
@@ -42,6 +42,13 @@ def flagged(listed: bytes, top: str) -> tuple[tuple[str, list[str]], ...]:
         if flag in "Ss" and os.path.lexists(os.path.join(top, path)):
             skipped.append(path)
     return ("--no-assume-unchanged", unchanged), ("--no-skip-worktree", skipped)
+
+
+def read_objects(run: Callable[..., bytes], names: Iterable[str]) -> Iterator[tuple[str, bytes, memoryview]]:
+    """Objects by their full names, each once: name, kind and content. Without those that are missing."""
+    wanted = list(dict.fromkeys(names))
+    lines = "".join(f"{name}\n" for name in wanted).encode()
+    return contents(wanted, run(["cat-file", "--batch", "--buffer"], stdin=lines) if wanted else b"")
 
 
 def contents(wanted: Iterable[str], output: bytes) -> Iterator[tuple[str, bytes, memoryview]]:

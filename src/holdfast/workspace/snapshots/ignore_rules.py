@@ -11,7 +11,7 @@ from holdfast.workspace.scope import below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from holdfast.workspace.snapshots.trees import Trees
 
@@ -73,23 +73,30 @@ def _rules(trees: Trees, tree: str) -> bytes:
     if key not in _made:
         if len(_made) >= _MANY:
             _made.clear()
-        _made[key] = _collected(trees, tree, exclude)
+        _made[key] = collected(trees.run, tree, exclude.encode("utf-8", "surrogateescape"))
     return _made[key]
 
 
-def _collected(trees: Trees, tree: str, exclude: str) -> bytes:
-    lines = exclude.encode("utf-8", "surrogateescape").splitlines()
-    entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
+def collected(run: Callable[..., bytes], tree: str, exclude: bytes) -> bytes:
+    """The lines of `exclude` and all rules of a tree or commit. `run` runs git on its repository."""
+    lines = exclude.splitlines()
+    entries = git.names(run(["ls-tree", "-r", "-z", "--full-tree", tree]))
     rows = [entry.split("\t", 1) for entry in entries if entry.endswith(".gitignore")]
     blobs = {
         path: facts.split()[2]
         for facts, path in sorted(rows, key=lambda row: row[1].count("/"))
         if os.path.basename(path) == ".gitignore" and facts.split()[1] == "blob"
     }
-    texts = {name: os.fsdecode(bytes(content)) for name, _, content in trees.contents(blobs.values())}
+    found = git.read_objects(run, blobs.values())
+    texts = {name: os.fsdecode(bytes(content)) for name, _, content in found}
     for path, blob in blobs.items():
         if blob not in texts:
             raise GitFailed(f"{path} of the tree {tree} is missing in the repository: {blob}")
-        patterns = [line for line in texts[blob].splitlines() if line.strip() and not line.startswith("#")]
-        lines += [os.fsencode(pattern) for pattern in below(path[: -len(".gitignore")], patterns)]
+        lines += [os.fsencode(pattern) for pattern in for_root(path, texts[blob])]
     return b"\n".join(lines) + b"\n"
+
+
+def for_root(path: str, text: str) -> tuple[str, ...]:
+    """The patterns of the ignore file at a path, rewritten for the root."""
+    patterns = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return below(path[: -len(".gitignore")], patterns)

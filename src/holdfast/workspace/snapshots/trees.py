@@ -251,10 +251,7 @@ class Trees:
 
     def contents(self, names: Iterable[str]) -> Iterator[tuple[str, bytes, memoryview]]:
         """Objects by their full names, each once: name, kind and content. Without those that are missing."""
-        wanted = list(dict.fromkeys(names))
-        lines = "".join(f"{name}\n" for name in wanted).encode()
-        output = self.run(["cat-file", "--batch", "--buffer"], stdin=lines) if wanted else b""
-        return git.contents(wanted, output)
+        return git.read_objects(self.run, names)
 
     def has(self, name: str) -> bool:
         """Whether an object exists."""

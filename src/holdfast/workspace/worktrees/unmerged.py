@@ -12,7 +12,7 @@ import shlex
 from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.store.no_links import is_directory
-from holdfast.workspace import changed_files, git
+from holdfast.workspace import changed_files, git, unlike_head
 from holdfast.workspace.worktrees import commits as commits_of
 from holdfast.workspace.worktrees import submodules, worktree
 
@@ -210,20 +210,13 @@ def _refuse_filtered(repository: git.Repository, paths: list[str]) -> None:
     filters = git.settings.read(repository).filters
     if not filters or not paths:
         return
-    for path, name in _filters_of(repository, paths).items():
+    for path, name in unlike_head.filters_of(repository, paths).items():
         if name in filters and os.path.lexists(os.path.join(repository.top, path)):
             place = shlex.quote(repository.top)
             raise NotPossible(
                 f"{path} is stored through the filter {name!r}, and holdfast runs no filters",
                 hint=f"'git -C {place} add -A', 'git -C {place} commit', then apply again",
             )
-
-
-def _filters_of(repository: git.Repository, paths: list[str], *options: str) -> dict[str, str]:
-    args = ["check-attr", *options, "-z", "--stdin", "filter"]
-    # For each path: path, attribute, value.
-    found = git.names(git.run(args, of=repository, stdin=git.listing(paths)))
-    return dict(zip(found[0::3], found[2::3], strict=True))
 
 
 def filtered_at_start(tree: Worktree, paths: list[str]) -> list[str]:
@@ -237,5 +230,5 @@ def filtered_at_start(tree: Worktree, paths: list[str]) -> list[str]:
         return []
     with commits_of.own_index(repository) as own:
         git.run(["read-tree", "--reset", tree.commit], of=own)
-        found = _filters_of(own, paths, "--cached")
+        found = unlike_head.filters_of(own, paths, "--cached")
     return [path for path, name in found.items() if name in filters]

@@ -11,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: More failures than these are no count of ours.
+_MOST = 10**9
+
 
 def forget(home: Home, *, removes_file: bool, also: dict[str, Any] | None = None) -> str:
     """Forget the failures and their backoff. Returns what that changed, as text; empty for nothing.
@@ -23,7 +26,8 @@ def forget(home: Home, *, removes_file: bool, also: dict[str, Any] | None = None
         state = atomic.read_json(home.loop)
     except CorruptFile:
         state = None
-    failures = int((state or {}).get("failures") or 0)
+    found = (state or {}).get("failures")
+    failures = found if type(found) is int and 0 < found < _MOST else 0  # an agent can write the file
     told: list[str] = []
     if state is not None:
         cleared = {"failures": 0, "not_before": None, **(also or {})}
