@@ -44,7 +44,13 @@ class QueueMachine(RuleBasedStateMachine):
     def add(self, task_id: str, priority: int, agent: str, pool: str, front: bool, after: list[str]) -> None:
         waits = tuple(each for each in after if each != task_id)
         item = Item(
-            task_id=task_id, priority=priority, agent=agent, pool=pool, front=front, after=waits, added_at="x"
+            task_id=task_id,
+            priority=priority,
+            agent=agent,
+            pool=pool,
+            front=front,
+            after=waits,
+            added_at="2026-01-01T00:00:00.000Z",
         )
         assert self.queue.add(item) == (task_id not in self.rows)
         if task_id not in self.rows:
