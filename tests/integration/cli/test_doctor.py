@@ -12,7 +12,7 @@ from holdfast import __version__
 from holdfast.store.layout import Home
 from holdfast.views.doctor.home import directory, filesystem
 from tests.conftest import Place
-from tests.support import kin
+from tests.support import kin, loops
 from tests.support.tasks import Task, holdfast
 
 CHECKS = [
@@ -50,6 +50,14 @@ class TestWell:
         os.rmdir(home)
         assert findings()["home"]["level"] == "ok"
         assert not os.path.exists(home)
+
+    def test_tasks_that_have_no_keeper_are_counted(self) -> None:
+        work = Task.shell(kin.WAIT)
+        work.agent_pid()
+        loops.submit("--", "true")
+        keeper = findings()["keeper"]
+        assert keeper["said"] == "not running, but 1 task is live and 1 task is queued"
+        work.stop()
 
     def test_a_living_keeper_and_seed_are_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("HOLDFAST_KEEPER")

@@ -51,15 +51,17 @@ def keeper(home: Home) -> Finding:
     if failures >= spawn.FAILURES_SHOWN:
         return fail("keeper", f"not running, after {failures} failed starts", f"see {home.keeper_log}")
     task_ids = readable_ids(home)
-    queued = sum(_status(home, task_id) == Status.QUEUED for task_id in task_ids)
-    if queued:
-        tasks = "1 task is" if queued == 1 else f"{queued} tasks are"
-        return warn("keeper", f"not running, but {tasks} queued", "'holdfast up' starts it")
     live = sum(_is_live(home, task_id) for task_id in task_ids)
-    if live:
-        tasks = "1 task is" if live == 1 else f"{live} tasks are"
-        return warn("keeper", f"not running, but {tasks} live", "'holdfast up' starts it")
+    queued = sum(_status(home, task_id) == Status.QUEUED for task_id in task_ids)
+    if live or queued:
+        needed = ((live, "live"), (queued, "queued"))
+        tasks = " and ".join(_are(count, word) for count, word in needed if count)
+        return warn("keeper", f"not running, but {tasks}", "'holdfast up' starts it")
     return ok("keeper", "not running and not needed; the first task starts it")
+
+
+def _are(count: int, what: str) -> str:
+    return f"1 task is {what}" if count == 1 else f"{count} tasks are {what}"
 
 
 def service(home: Home) -> Finding:
