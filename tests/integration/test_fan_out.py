@@ -257,7 +257,8 @@ def test_without_a_plan_nothing_is_started_and_a_retry_asks_again() -> None:
 
 def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> None:
     repo = project()
-    scenario = agent(("a", "echo a > a.txt"), ("b", "sleep 300"), again="echo b > b.txt")
+    waits = f"until [ -e {workspace()}/go ]; do sleep 0.05; done"
+    scenario = agent(("a", "echo a > a.txt"), ("b", "sleep 300"), again=f"{waits}; echo b > b.txt")
     task = start(repo, scenario, plan(item("a"), item("b")))
     (child,) = children(task, "b")
     eventually(lambda: os.path.exists(child.packet) and child.status() == "running", 30, "b runs")
@@ -266,6 +267,11 @@ def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> N
     assert rows(task)["b"]["state"] == "left_out"
     assert "stopped by" in rows(task)["b"]["reason"]
     assert "b (f1.b): left out" in task.read("outputs", "_summary.md").decode()
+    # One that was stopped again after a person retried it alone, too.
+    assert child.ask("retry").returncode == 0
+    eventually(lambda: child.status() == "running", 30, "b runs again")
+    child.stop()
+    kin.go()
     assert task.ask("retry").returncode == 0
     task.wait_for("completed", within_s=WITHIN_S)
     assert on_branch(repo, "b.txt") == "b\n"
