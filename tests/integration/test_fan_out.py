@@ -140,6 +140,15 @@ def test_what_breaks_the_others_is_left_out_and_told() -> None:
     assert f"{child} was {why}" in done.stderr
     assert f"'holdfast apply --force {child}' merges it anyway" in done.stderr
     assert holdfast("pr", child).returncode == 3
+    # Nor is what a person let its agent do since: its fan-out can merge that.
+    again = Task(os.path.join(os.path.dirname(task.packet), child))
+    again.ask_patiently("retry", "--from", "scripted_run", "-m", "once more")
+    eventually(lambda: len(again.events("run.opened")) == 2 and again.status() == "completed", 30, "it ended")
+    shown = holdfast("show", child).stdout
+    assert "left out  of the fan-out f1 before this run: 'holdfast retry f1' merges it" in shown
+    assert "next      holdfast retry f1" in shown
+    assert "before this run: 'holdfast retry f1' merges it" in holdfast("report").stdout
+    assert "'holdfast retry f1' merges it" in holdfast("apply", child).stderr
     # Whatever an agent writes into the record: the journal of the fan-out knows it.
     os.unlink(task.path("state", "fan-out.json"))
     assert holdfast("apply", child).returncode == 3

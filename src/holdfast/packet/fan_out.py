@@ -153,15 +153,30 @@ def accepted_merges(packet: Packet) -> int:
 def refusal(packet: Packet, manifest: dict[str, Any]) -> str:
     """`left out of the fan-out f1: it conflicts with …`: why the work of a completed task was not merged with
     that of the other items; empty if it was, or if it is no item."""
+    row, parent = _row(packet, manifest), packet.task_id.rpartition(".")[0]
+    if row is None or row.state == MERGED:
+        return ""
+    if row.state == LEFT_OUT and not _is_judged(row, manifest):
+        return f"left out of the fan-out {parent} before this run: 'holdfast retry {parent}' merges it"
+    how = "left out of" if row.state == LEFT_OUT else "sent back by"
+    return f"{how} the fan-out {parent}: {row.reason}" if _is_judged(row, manifest) else ""
+
+
+def is_late(packet: Packet, manifest: dict[str, Any]) -> bool:
+    """Whether a person retried an item that was left out, and it completed: its fan-out has not seen that."""
+    row = _row(packet, manifest)
+    return row is not None and row.state == LEFT_OUT and not _is_judged(row, manifest)
+
+
+def _row(packet: Packet, manifest: dict[str, Any]) -> Row | None:
+    """What its fan-out decided about a completed task; None if it is no item."""
     parent = _parent(packet, manifest)
     rows = _record(parent).rows if parent is not None else ()
-    for row in rows:
-        # A later run of the task, by a person, was not judged.
-        is_judged = row.state != MERGED and row.judged_run >= (manifest.get("run") or 1)
-        if row.task == packet.task_id and is_judged:
-            how = "left out of" if row.state == LEFT_OUT else "sent back by"
-            return f"{how} the fan-out {packet.task_id.rpartition('.')[0]}: {row.reason}"
-    return ""
+    return next((row for row in rows if row.task == packet.task_id), None)
+
+
+def _is_judged(row: Row, manifest: dict[str, Any]) -> bool:
+    return row.judged_run >= (manifest.get("run") or 1)
 
 
 def sealed_refusal(packet: Packet, manifest: dict[str, Any]) -> str:
@@ -172,8 +187,6 @@ def sealed_refusal(packet: Packet, manifest: dict[str, Any]) -> str:
         ended = load.derived(parent) if parent is not None else {}
     except HoldfastError:
         return ""
-    if (manifest.get("finished_at") or "") > (ended.get("finished_at") or ""):
-        return ""  # this run was not judged
     name = packet.task_id.rpartition(".")[2]
     _, told, left = str(ended.get("status_reason")).partition("; left out: ")
     is_named = bool(told) and f"; {name}: " in f"; {left}"

@@ -79,7 +79,12 @@ def test_a_planner_in_any_state_costs_no_view(packet: Packet, state: str) -> Non
         ({"state": "left_out", "judged_run": 2}, "left out of the fan-out f: too wide"),
         ({"state": "open", "judged_run": 2}, "sent back by the fan-out f: too wide"),
         ({"state": "merged", "judged_run": 2}, ""),
-        ({"state": "left_out", "judged_run": 1}, ""),  # a person retried it since
+        # A person retried it since.
+        (
+            {"state": "left_out", "judged_run": 1},
+            "left out of the fan-out f before this run: 'holdfast retry f' merges it",
+        ),
+        ({"state": "open", "judged_run": 1}, ""),
     ],
 )
 def test_an_item_knows_whether_its_work_was_refused(packet: Packet, row: dict[str, Any], told: str) -> None:
