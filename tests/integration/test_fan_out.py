@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 import holdfast as holdfast_api
+from holdfast.packet import archive
+from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
 from tests.support import keepers, kin
 from tests.support.fanouts import MERGES, agent, item, plan, project, rows, start, together
@@ -276,6 +278,19 @@ def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> N
     assert rows(task)["b"]["state"] == "left_out"
     assert "stopped by" in rows(task)["b"]["reason"]
     assert "b (f1.b): left out" in task.read("outputs", "_summary.md").decode()
+    # Its task stays with it.
+    done = holdfast("archive", "f1.b")
+    assert done.returncode == 3
+    assert "'holdfast archive f1 f1.b' archives both" in done.stderr
+    done = holdfast("archive", "--all-ended")
+    assert "and is not archived: f1.a, f1.b\n" in done.stderr
+    assert done.stderr.endswith("0 tasks archived, 3 not\n")
+    # As an older version could do it.
+    archive.archive(Packet(child.packet))
+    assert task.ask("retry").returncode == 0
+    restore = "holdfast archive --restore f1.b"
+    eventually(lambda: restore in task.manifest()["status_reason"], 30, "it says what to type")
+    assert holdfast(*restore.split()[1:]).returncode == 0
     # One that was stopped again after a person retried it alone, too.
     assert child.ask("retry").returncode == 0
     eventually(lambda: child.status() == "running", 30, "b runs again")

@@ -119,7 +119,7 @@ class _Conductor:
                     children.create_task(self._packet, self._record.row(name).task, self._item_task(name))
                     self._write(self._record.with_row(name, made=True, judged_run=0))
                 except NotPossible as error:
-                    self._leave_out(name, str(error))
+                    self._leave_out(name, str(error), judged_run=self._record.row(name).judged_run)
             case decide.Merge(item=name):
                 # Not longer: agents of items can write in these directories.
                 with git.SharedDirectories():

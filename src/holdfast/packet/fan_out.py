@@ -8,7 +8,8 @@ from holdfast import clock, ids
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.fan_out import LABEL, LEFT_OUT, MERGED, OPEN, PLANNER, FanOut, Merging, Row, child_id
 from holdfast.model.record import Record
-from holdfast.model.status import Status
+from holdfast.model.soundness import UNREADABLE
+from holdfast.model.status import ENDS, Status
 from holdfast.model.work_plan import MAX_ITEMS
 from holdfast.packet import load
 from holdfast.store import atomic
@@ -108,12 +109,15 @@ def items(packet: Packet, spec: FanOutSpec) -> list[ItemFacts]:
         manifest = _manifest(load.wherever(packet.home.packet(task)))
         state = row.state if row is not None and row.state in (MERGED, LEFT_OUT) else ""
         usage: dict[str, Any] = manifest.get("usage") or {}
+        reason = row.reason if row is not None else ""
+        if row is not None and not state and manifest.get("status") in ENDS and not _is_judged(row, manifest):
+            reason = ""  # it is about an earlier run
         found.append(
             ItemFacts(
                 id=name,
                 task=task,
                 state=state or str(manifest.get("status") or "planned"),
-                reason=row.reason if row is not None else "",
+                reason=reason,
                 files=row.files if row is not None else 0,
                 returned=row.returned if row is not None else 0,
                 cost_usd=usage.get("cost_usd"),
@@ -201,6 +205,17 @@ def _parent(packet: Packet, manifest: dict[str, Any]) -> Packet | None:
     return load.wherever(packet.home.packet(parent)) if is_item else None
 
 
+def needing(packet: Packet) -> str:
+    """The fan-out that would not find the task of its item if that was archived: one that has not completed,
+    and is not archived itself. Empty if there is none."""
+    parent = packet.task_id.rpartition(".")[0]
+    labels: dict[str, str] = _manifest(packet).get("labels") or {}
+    if not parent or labels.get(LABEL) != parent:
+        return ""
+    status = _manifest(packet.home.packet(parent)).get("status")
+    return "" if status in (None, UNREADABLE, Status.COMPLETED) else parent
+
+
 def waiting_for_person(packet: Packet) -> list[str]:
     """The tasks of a fan-out that wait for a person, if nothing else of it can go on meanwhile."""
     record = _record(packet)
@@ -247,4 +262,4 @@ def _manifest(packet: Packet) -> dict[str, Any]:
     try:
         return load.read_manifest(packet)
     except HoldfastError:
-        return {"status": "unreadable"}
+        return {"status": UNREADABLE}
