@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 import holdfast as holdfast_api
+from holdfast.packet import archive
+from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
 from tests.support import keepers, kin
 from tests.support.fanouts import MERGES, agent, item, plan, project, rows, start, together
@@ -140,6 +142,15 @@ def test_what_breaks_the_others_is_left_out_and_told() -> None:
     assert f"{child} was {why}" in done.stderr
     assert f"'holdfast apply --force {child}' merges it anyway" in done.stderr
     assert holdfast("pr", child).returncode == 3
+    # Nor is what a person let its agent do since: its fan-out can merge that.
+    again = Task(os.path.join(os.path.dirname(task.packet), child))
+    again.ask_patiently("retry", "--from", "scripted_run", "-m", "once more")
+    eventually(lambda: len(again.events("run.opened")) == 2 and again.status() == "completed", 30, "it ended")
+    shown = holdfast("show", child).stdout
+    assert "left out  of the fan-out f1 before this run: 'holdfast retry f1' merges it" in shown
+    assert "next      holdfast retry f1" in shown
+    assert "before this run: 'holdfast retry f1' merges it" in holdfast("report").stdout
+    assert "'holdfast retry f1' merges it" in holdfast("apply", child).stderr
     # Whatever an agent writes into the record: the journal of the fan-out knows it.
     os.unlink(task.path("state", "fan-out.json"))
     assert holdfast("apply", child).returncode == 3
@@ -257,7 +268,8 @@ def test_without_a_plan_nothing_is_started_and_a_retry_asks_again() -> None:
 
 def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> None:
     repo = project()
-    scenario = agent(("a", "echo a > a.txt"), ("b", "sleep 300"), again="echo b > b.txt")
+    waits = f"until [ -e {workspace()}/go ]; do sleep 0.05; done"
+    scenario = agent(("a", "echo a > a.txt"), ("b", "sleep 300"), again=f"{waits}; echo b > b.txt")
     task = start(repo, scenario, plan(item("a"), item("b")))
     (child,) = children(task, "b")
     eventually(lambda: os.path.exists(child.packet) and child.status() == "running", 30, "b runs")
@@ -266,6 +278,24 @@ def test_an_item_that_was_stopped_is_left_out_until_the_parent_is_retried() -> N
     assert rows(task)["b"]["state"] == "left_out"
     assert "stopped by" in rows(task)["b"]["reason"]
     assert "b (f1.b): left out" in task.read("outputs", "_summary.md").decode()
+    # Its task stays with it.
+    done = holdfast("archive", "f1.b")
+    assert done.returncode == 3
+    assert "'holdfast archive f1 f1.b' archives both" in done.stderr
+    done = holdfast("archive", "--all-ended")
+    assert "and is not archived: f1.a, f1.b\n" in done.stderr
+    assert done.stderr.endswith("0 tasks archived, 3 not\n")
+    # As an older version could do it.
+    archive.archive(Packet(child.packet))
+    assert task.ask("retry").returncode == 0
+    restore = "holdfast archive --restore f1.b"
+    eventually(lambda: restore in task.manifest()["status_reason"], 30, "it says what to type")
+    assert holdfast(*restore.split()[1:]).returncode == 0
+    # One that was stopped again after a person retried it alone, too.
+    assert child.ask("retry").returncode == 0
+    eventually(lambda: child.status() == "running", 30, "b runs again")
+    child.stop()
+    kin.go()
     assert task.ask("retry").returncode == 0
     task.wait_for("completed", within_s=WITHIN_S)
     assert on_branch(repo, "b.txt") == "b\n"

@@ -73,9 +73,11 @@ def read_child(parent: Packet, row: Row) -> Child | None:
 def create_task(parent: Packet, task_id: str, item_task: ItemTask) -> None:
     """Create a task of the fan-out in the queue. Safe to run again after a kill.
 
-    Raises NotPossible if another task has its id.
+    Raises NotPossible if another task has its id, or if it was archived.
     """
     home, packet = parent.home, parent.home.packet(task_id)
+    if load.wherever(packet).path != packet.path:
+        raise NotPossible(f"its task is archived: 'holdfast archive --restore {task_id}' brings it back")
     if not os.path.isdir(packet.path):
         env = _environment(parent)
         title = Redactor(env.get("env", {}), item_task.shared.env)(item_task.title)

@@ -44,6 +44,8 @@ class SendBack(Record):
     """Let the agent of an item continue, with the reason."""
 
     item: str
+    #: Why, if that is not in its row yet.
+    reason: str = ""
 
 
 class LeaveOut(Record):
@@ -98,8 +100,11 @@ def _with_task(item: PlanItem, record: FanOut, child: Child) -> Step | None:
         return None
     if child.is_gone:
         return LeaveOut(item=item.id, reason="its task was removed")
-    if child.run <= record.row(item.id).judged_run:
+    row = record.row(item.id)
+    if child.run <= row.judged_run:
         return SendBack(item=item.id)
     if child.status == Status.COMPLETED:
         return Merge(item=item.id)
-    return LeaveOut(item=item.id, reason=f"its task {child.status}: {child.reason}"[:_REASON_CHARS])
+    reason = f"its task {child.status}: {child.reason}"[:_REASON_CHARS]
+    # This run may have been a person's, before the retry of the fan-out.
+    return (SendBack if row.is_reopened else LeaveOut)(item=item.id, reason=reason)

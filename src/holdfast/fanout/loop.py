@@ -119,13 +119,13 @@ class _Conductor:
                     children.create_task(self._packet, self._record.row(name).task, self._item_task(name))
                     self._write(self._record.with_row(name, made=True, judged_run=0))
                 except NotPossible as error:
-                    self._leave_out(name, str(error))
+                    self._leave_out(name, str(error), judged_run=self._record.row(name).judged_run)
             case decide.Merge(item=name):
                 # Not longer: agents of items can write in these directories.
                 with git.SharedDirectories():
                     self._merge(name, found[name])
-            case decide.SendBack(item=name):
-                row = self._record.row(name)
+            case decide.SendBack(item=name, reason=reason):
+                row = self._note_send_back(name, found[name], reason)
                 if refused := self._send_back(row):
                     self._leave_out(name, f"its agent cannot continue: {refused}", judged_run=row.judged_run)
             case decide.LeaveOut(item=name, reason=reason):
@@ -167,6 +167,7 @@ class _Conductor:
                 pause_s = min(pause_s * 1.5, _LONGEST_S)
                 continue
             elif child.run <= row.judged_run and not child.is_gone:
+                self._write(self._record.evolve(planning=row.evolve(made=True)))
                 if refused := self._send_back(row):
                     raise NotPossible(f"there is no plan: {row.task} cannot continue: {refused}")
             elif (items := self._planned(row, child)) is not None:
@@ -182,6 +183,7 @@ class _Conductor:
             return plan.items
         is_last = child.status != Status.COMPLETED or row.returned >= self._plan.times
         is_last = is_last or children.is_spent(children.packet_of(self._packet, row))
+        is_last = is_last and not row.is_reopened
         reason = self._redact("; ".join(plan.problems) if child.status == Status.COMPLETED else child.reason)
         told = row.evolve(
             reason=reason, judged_run=child.run, returned=row.returned + 1, message=split.message(plan)
@@ -269,6 +271,15 @@ class _Conductor:
         _say(f"{row.id}: merged, {plural(merging.files, 'file')} changed")
 
     # ── what does not fit ──
+
+    def _note_send_back(self, name: str, child: decide.Child, reason: str) -> Row:
+        """Write, before its agent continues, that this run was looked at, and why it goes back."""
+        changes: dict[str, object] = {"made": True}
+        if reason:
+            text = self._redact(reason)
+            changes |= {"reason": text, "message": self._message(text, ""), "judged_run": child.run}
+        self._write(self._record.with_row(name, **changes))
+        return self._record.row(name)
 
     def _send_back(self, row: Row) -> str:
         """Let the agent of an item continue. Why its task refused that; empty if it did not."""

@@ -36,6 +36,11 @@ class Row(Record):
     #: The last run of its task whose work was refused.
     judged_run: int = 0
 
+    @property
+    def is_reopened(self) -> bool:
+        """A `retry` of the parent has opened it again, and its task was not tried since."""
+        return not self.made and self.judged_run > 0
+
 
 class Merging(Record):
     """A merge that was accepted: the branch moves from `old` to `new`."""

@@ -8,7 +8,8 @@ from holdfast import clock, ids
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.fan_out import LABEL, LEFT_OUT, MERGED, OPEN, PLANNER, FanOut, Merging, Row, child_id
 from holdfast.model.record import Record
-from holdfast.model.status import Status
+from holdfast.model.soundness import UNREADABLE
+from holdfast.model.status import ENDS, Status
 from holdfast.model.work_plan import MAX_ITEMS
 from holdfast.packet import load
 from holdfast.store import atomic
@@ -108,12 +109,15 @@ def items(packet: Packet, spec: FanOutSpec) -> list[ItemFacts]:
         manifest = _manifest(load.wherever(packet.home.packet(task)))
         state = row.state if row is not None and row.state in (MERGED, LEFT_OUT) else ""
         usage: dict[str, Any] = manifest.get("usage") or {}
+        reason = row.reason if row is not None else ""
+        if row is not None and not state and manifest.get("status") in ENDS and not _is_judged(row, manifest):
+            reason = ""  # it is about an earlier run
         found.append(
             ItemFacts(
                 id=name,
                 task=task,
                 state=state or str(manifest.get("status") or "planned"),
-                reason=row.reason if row is not None else "",
+                reason=reason,
                 files=row.files if row is not None else 0,
                 returned=row.returned if row is not None else 0,
                 cost_usd=usage.get("cost_usd"),
@@ -153,15 +157,30 @@ def accepted_merges(packet: Packet) -> int:
 def refusal(packet: Packet, manifest: dict[str, Any]) -> str:
     """`left out of the fan-out f1: it conflicts with …`: why the work of a completed task was not merged with
     that of the other items; empty if it was, or if it is no item."""
+    row, parent = _row(packet, manifest), packet.task_id.rpartition(".")[0]
+    if row is None or row.state == MERGED:
+        return ""
+    if row.state == LEFT_OUT and not _is_judged(row, manifest):
+        return f"left out of the fan-out {parent} before this run: 'holdfast retry {parent}' merges it"
+    how = "left out of" if row.state == LEFT_OUT else "sent back by"
+    return f"{how} the fan-out {parent}: {row.reason}" if _is_judged(row, manifest) else ""
+
+
+def is_late(packet: Packet, manifest: dict[str, Any]) -> bool:
+    """Whether a person retried an item that was left out, and it completed: its fan-out has not seen that."""
+    row = _row(packet, manifest)
+    return row is not None and row.state == LEFT_OUT and not _is_judged(row, manifest)
+
+
+def _row(packet: Packet, manifest: dict[str, Any]) -> Row | None:
+    """What its fan-out decided about a completed task; None if it is no item."""
     parent = _parent(packet, manifest)
     rows = _record(parent).rows if parent is not None else ()
-    for row in rows:
-        # A later run of the task, by a person, was not judged.
-        is_judged = row.state != MERGED and row.judged_run >= (manifest.get("run") or 1)
-        if row.task == packet.task_id and is_judged:
-            how = "left out of" if row.state == LEFT_OUT else "sent back by"
-            return f"{how} the fan-out {packet.task_id.rpartition('.')[0]}: {row.reason}"
-    return ""
+    return next((row for row in rows if row.task == packet.task_id), None)
+
+
+def _is_judged(row: Row, manifest: dict[str, Any]) -> bool:
+    return row.judged_run >= (manifest.get("run") or 1)
 
 
 def sealed_refusal(packet: Packet, manifest: dict[str, Any]) -> str:
@@ -172,8 +191,6 @@ def sealed_refusal(packet: Packet, manifest: dict[str, Any]) -> str:
         ended = load.derived(parent) if parent is not None else {}
     except HoldfastError:
         return ""
-    if (manifest.get("finished_at") or "") > (ended.get("finished_at") or ""):
-        return ""  # this run was not judged
     name = packet.task_id.rpartition(".")[2]
     _, told, left = str(ended.get("status_reason")).partition("; left out: ")
     is_named = bool(told) and f"; {name}: " in f"; {left}"
@@ -186,6 +203,17 @@ def _parent(packet: Packet, manifest: dict[str, Any]) -> Packet | None:
     parent = packet.task_id.rpartition(".")[0]
     is_item = bool(parent) and labels.get(LABEL) == parent and manifest["status"] == Status.COMPLETED
     return load.wherever(packet.home.packet(parent)) if is_item else None
+
+
+def needing(packet: Packet) -> str:
+    """The fan-out that would not find the task of its item if that was archived: one that has not completed,
+    and is not archived itself. Empty if there is none."""
+    parent = packet.task_id.rpartition(".")[0]
+    labels: dict[str, str] = _manifest(packet).get("labels") or {}
+    if not parent or labels.get(LABEL) != parent:
+        return ""
+    status = _manifest(packet.home.packet(parent)).get("status")
+    return "" if status in (None, UNREADABLE, Status.COMPLETED) else parent
 
 
 def waiting_for_person(packet: Packet) -> list[str]:
@@ -234,4 +262,4 @@ def _manifest(packet: Packet) -> dict[str, Any]:
     try:
         return load.read_manifest(packet)
     except HoldfastError:
-        return {"status": "unreadable"}
+        return {"status": UNREADABLE}

@@ -55,6 +55,11 @@ def test_a_task_that_failed_is_left_out_and_retried_after_a_retry_of_the_parent(
     assert step == LeaveOut(item="a", reason="its task failed: no idea")
     judged = rows(a=Row(id="a", task="f.a", judged_run=1))
     assert next_step((item("a"),), judged, {"a": failed}) == SendBack(item="a")
+    # A person had retried it alone, and it failed again: the retry of the parent tries it, but only once.
+    again, reason = failed.evolve(run=2), "its task failed: no idea"
+    assert next_step((item("a"),), judged, {"a": again}) == SendBack(item="a", reason=reason)
+    tried = rows(a=Row(id="a", task="f.a", judged_run=1, made=True))
+    assert next_step((item("a"),), tried, {"a": again}) == LeaveOut(item="a", reason=reason)
 
 
 def test_it_ends_when_nothing_is_open() -> None:

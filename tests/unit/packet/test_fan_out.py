@@ -79,7 +79,12 @@ def test_a_planner_in_any_state_costs_no_view(packet: Packet, state: str) -> Non
         ({"state": "left_out", "judged_run": 2}, "left out of the fan-out f: too wide"),
         ({"state": "open", "judged_run": 2}, "sent back by the fan-out f: too wide"),
         ({"state": "merged", "judged_run": 2}, ""),
-        ({"state": "left_out", "judged_run": 1}, ""),  # a person retried it since
+        # A person retried it since.
+        (
+            {"state": "left_out", "judged_run": 1},
+            "left out of the fan-out f before this run: 'holdfast retry f' merges it",
+        ),
+        ({"state": "open", "judged_run": 1}, ""),
     ],
 )
 def test_an_item_knows_whether_its_work_was_refused(packet: Packet, row: dict[str, Any], told: str) -> None:
@@ -88,3 +93,23 @@ def test_an_item_knows_whether_its_work_was_refused(packet: Packet, row: dict[st
     assert fan_out.refusal(packet.home.packet("f.a"), manifest) == told
     assert fan_out.refusal(packet.home.packet("f.b"), manifest) == ""
     assert fan_out.refusal(packet.home.packet("f.a"), {**manifest, "labels": None}) == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"state": "open", "judged_run": 1}, "a (f.a): completed"),
+        ({"state": "open", "judged_run": 2}, "a (f.a): completed: too wide"),
+        ({"state": "left_out", "judged_run": 1}, "a (f.a): left out: too wide"),
+    ],
+)
+def test_the_reason_of_an_item_is_not_about_a_run_before(
+    packet: Packet, row: dict[str, Any], told: str
+) -> None:
+    fan_out.write(packet, FanOut(rows=(Row(id="a", task="f.a", reason="too wide", **row),)))
+    child = packet.home.packet("f.a")
+    os.mkdir(child.path)
+    with open(child.manifest, "w", encoding="utf-8") as file:
+        started = {"agent": "command", "started_at": "2026-01-31T12:00:00.000Z"}
+        json.dump({"status": "completed", "run": 2, **started}, file)
+    assert [facts.text for facts in fan_out.items(packet, SPEC)] == [told]

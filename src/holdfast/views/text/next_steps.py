@@ -58,7 +58,7 @@ def read(
         from holdfast.packet import fan_out  # few tasks have labels
 
         if refused := fan_out.refusal(packet, manifest):
-            action = _of_left_out(packet, refused, action)
+            action = _of_left_out(packet, refused, action, is_late=fan_out.is_late(packet, manifest))
     return _of_archived(packet, action) if packet.path.startswith(f"{packet.home.archive}/") else action
 
 
@@ -89,17 +89,21 @@ def _of_items(packet: Packet, waiting: list[str], action: NextAction) -> NextAct
     return NextAction(name="answer", why=why, steps=tuple(steps), otherwise=action.otherwise)
 
 
-def _of_left_out(packet: Packet, refused: str, action: NextAction) -> NextAction:
+def _of_left_out(packet: Packet, refused: str, action: NextAction, *, is_late: bool) -> NextAction:
     """For work that its fan-out did not merge: what to do instead of merging it alone."""
     parent, steps = packet.home.packet(packet.task_id.rpartition(".")[0]), list(action.steps[:1])
     try:
         if load.read_manifest(parent)["status"] in ENDS:
-            retry = Suggestion(command=f"holdfast retry {parent.task_id}", does="try what was left out again")
-            steps.append(retry)
+            does = "let its fan-out merge it" if is_late else "try what was left out again"
+            retry = Suggestion(command=f"holdfast retry {parent.task_id}", does=does)
+            steps.insert(0 if is_late else 1, retry)
     except HoldfastError:
         pass  # it is archived
     return NextAction(
-        name="read_diff", why=f"it was {refused}", steps=tuple(steps), otherwise=action.otherwise
+        name="retry" if is_late else "read_diff",
+        why=f"it was {refused}",
+        steps=tuple(steps),
+        otherwise=action.otherwise,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.errors import HoldfastError, NotPossible, UsageError
-from holdfast.packet import load
+from holdfast.packet import fan_out, load
 from holdfast.packet.archive import archive, restore
 from holdfast.queue.dependents import Dependents
 from holdfast.store.layout import Home, Packet
@@ -26,7 +26,8 @@ COMMAND = Command(
     description="Moves their packets to archive/ in the home. 'show', 'logs', 'events' and 'metrics' still "
     "read them; 'ls --archived' lists them; 'rm' and 'prune' remove them. Tasks that have not ended, or that "
     "failed while other tasks wait for them, are not archived; one whose worktree has unmerged work only "
-    "with --force: the worktree and its branch stay as they are.",
+    "with --force: the worktree and its branch stay as they are. The items of a fan-out that has not "
+    "completed are archived only after it.",
     examples=(
         "holdfast archive 20260131-fix",
         "holdfast archive --all-ended --older-than 7d",
@@ -66,6 +67,7 @@ def run(values: dict[str, Any]) -> int:
     older_s = option_values.duration(values["older_than"], "--older-than")
     status, count, refused = 0, 0, 0
     unmerged: dict[str, NotPossible] = {}
+    items: list[str] = []
     dependents = Dependents(home)
     packets = retention.ended(home) if values["all_ended"] else _find(home, values["task"])
     for packet in packets:
@@ -76,6 +78,11 @@ def run(values: dict[str, Any]) -> int:
         if older_s is not None and clock.now() - retention.ended_at(packet) <= older_s:
             continue
         try:
+            if parent := fan_out.needing(packet):
+                if not values["all_ended"]:
+                    raise _is_needed(packet.task_id, parent)
+                items.append(packet.task_id)  # said once for all of them
+                continue
             dependents.check_unneeded(packet.task_id, "archive")
             kept = _unmerged(packet)
             if kept is not None and not values["force"]:
@@ -95,6 +102,9 @@ def run(values: dict[str, Any]) -> int:
         refused += len(unmerged)
         found = out.complain(_all_unmerged(unmerged))
         status = status or found
+    if items:
+        refused += len(items)
+        out.talk(f"kept, because their fan-out has not completed and is not archived: {', '.join(items)}")
     if not count and not status:
         out.talk("nothing to archive")
     elif values["all_ended"]:
@@ -131,6 +141,14 @@ def _unmerged(packet: Packet) -> NotPossible | None:
     except NotPossible as error:
         return error
     return None
+
+
+def _is_needed(task_id: str, parent: str) -> NotPossible:
+    """About an item whose fan-out stays."""
+    return NotPossible(
+        f"cannot archive {task_id}: its fan-out {parent} has not completed, and looks for it in a retry",
+        hint=f"'holdfast retry {parent}' tries it again; 'holdfast archive {parent} {task_id}' archives both",
+    )
 
 
 def _all_unmerged(unmerged: dict[str, NotPossible]) -> NotPossible:
