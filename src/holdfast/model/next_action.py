@@ -262,7 +262,7 @@ def for_task(facts: TaskFacts) -> NextAction:
                 command=f"{_again(facts)} --deadline {_twice(facts.active_s)}", does="go on, with more time"
             )
             action = _filled("raise_time", facts, facts.reason or "its deadline is over")
-            return action.evolve(steps=(longer,))
+            return action.evolve(steps=(longer,), otherwise=_fill((_LOG,), facts))
         case Status.ABANDONED:
             return _failed(facts)
         case Status.KILLED:
@@ -364,7 +364,10 @@ def _remedy(manifest: dict[str, Any], cause: str, failure: dict[str, Any]) -> st
         and stages[0].get("gate") == "failed"
     ):
         return "fix_work"
-    return "read_log" if status == Status.ABANDONED else ""
+    if status != Status.ABANDONED:
+        return ""
+    is_out_of_time = any(stage.get("outcome") == "timeout" for stage in stages)
+    return "raise_time" if is_out_of_time else "read_log"
 
 
 def is_question(manifest: dict[str, Any]) -> bool:
@@ -505,7 +508,9 @@ def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
         steps = (Suggestion(command="{again}", does="run it again"),)
     if name == "fix_work" and facts.changed_nothing:
         steps, otherwise = (_LOG, *steps[1:]), ()
-    if name == "raise_time" and facts.status != Status.ABANDONED:  # that has a deadline, see `for_task`
+    if name == "raise_time" and facts.status == Status.ABANDONED:  # for a deadline, see `for_task`
+        steps, otherwise = (_more_time(facts),), (*steps, _LOG)
+    elif name == "raise_time":
         otherwise = (_more_time(facts), *([_GIVE_UP] if facts.status == Status.INTERRUPTED else [_LOG]))
     if not otherwise and facts.status == Status.INTERRUPTED:
         otherwise = (_GIVE_UP,)
