@@ -232,6 +232,16 @@ def test_every_state_offers_something_to_type(status: str) -> None:
             ["approve t1", "reject t1 -m 'WHY'"],
         ),
         (
+            for_manifest(
+                manifest(
+                    "interrupted",
+                    interrupt={"reason": "?", "approval": "verify"},
+                    stages=[{"name": "impl", "changed": 2}, {"name": "verify"}],
+                )
+            ),
+            ["diff t1", "approve t1", "reject t1 -m 'WHY'"],
+        ),
+        (
             for_manifest(manifest("interrupted", status_cause="timeout", active_s=90.0)),
             ["resume t1", "stop t1 && holdfast retry t1 --set timeout=3m", "stop t1"],
         ),
