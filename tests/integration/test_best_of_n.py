@@ -138,6 +138,8 @@ def test_a_choice_that_is_no_survivor_is_refused(text: str) -> None:
     assert [call["mode"] for call in calls(task, JUDGE)] == ["fresh", "resume"]
     (planned,) = task.events("repair.planned")
     assert "must name one of 1, 3" in planned["reasons"][0]
+    # The repair was the judge's.
+    assert "accept    1 command, passed (" in holdfast("show", task.id).stdout
 
 
 def test_later_stages_go_on_with_the_chosen_one_and_a_repair_goes_to_it() -> None:

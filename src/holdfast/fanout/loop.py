@@ -308,7 +308,8 @@ class _Conductor:
         left = [row.id for row in self._record.rows if row.state == LEFT_OUT]
         _say(f"{len(merged)} of {len(self._record.rows)} merged into {merge.branch_of(self._packet)}")
         if left:
-            _say(f"left out: {', '.join(left)}; 'holdfast retry {self._packet.task_id}' tries them again")
+            them = "it" if len(left) == 1 else "them"
+            _say(f"left out: {', '.join(left)}; 'holdfast retry {self._packet.task_id}' tries {them} again")
         return 1 if left else 0
 
     def _write(self, new: FanOut) -> None:

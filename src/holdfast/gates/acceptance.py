@@ -1,9 +1,9 @@
 """The check `acceptance`: run the commands that prove the work, in a clean room, each with a time limit.
 
 The commands of the user run as they were written; those that a brief adds are screened, and run in a sandbox.
-If all pass, they run once more on the tree of the task's start: commands that passed there as well prove
-nothing about the work, which is reported. A command that cannot start runs there too: if it could not start
-before the work either, it is no fault of the work.
+If all pass, they run once more on the tree of the task's start, if it is another one: commands that passed
+there as well prove nothing about the work, which is reported. A command that cannot start runs there too: if
+it could not start before the work either, it is no fault of the work.
 """
 
 from __future__ import annotations
@@ -110,13 +110,12 @@ def _check_in_room(case: Case, workspace: Workspace, acceptance: Acceptance) -> 
     tree, _ = in_scope(case, workspace, since=base.base_tree)
     result = _run_on(case, base, tree, acceptance)
     earlier, remarks = Result(), tuple[str, ...]()
-    if not result.reasons and tree != base.base_tree:
-        earlier = _run_on(case, base, base.base_tree, acceptance)
+    is_changed = tree != base.base_tree
+    if not result.reasons:
+        earlier = _run_on(case, base, base.base_tree, acceptance) if is_changed else earlier
         remarks = () if earlier.reasons else (PROVES_NOTHING,)
-    elif result.unstarted and tree != base.base_tree:
-        earlier = _run_on(case, base, base.base_tree, _only(acceptance, result))
     elif result.unstarted:
-        earlier = result  # nothing was changed
+        earlier = _run_on(case, base, base.base_tree, _only(acceptance, result)) if is_changed else result
     result, is_stuck = _compared(result, earlier)
     entries = _with_earlier(result, earlier)
     where = "a clean checkout of the tree with the changes in scope"

@@ -227,8 +227,8 @@ class TaskFacts(Record):
     #: Active time of its last run.
     active_s: float | None = None
     has_changes: bool = False
-    #: Its gates counted the changed files and found none. Without a gate, both may be false.
-    changed_nothing: bool = False
+    #: The number of files that it had changed, at most, as its gates counted them; None if none did.
+    changed: int | None = None
     #: What its reviewers or verifiers object to; empty if nothing.
     objection: str = ""
     #: Its reviewers or verifiers found something, which may be no objection.
@@ -262,7 +262,7 @@ def for_task(facts: TaskFacts) -> NextAction:
                 command=f"{_again(facts)} --deadline {_twice(facts.active_s)}", does="go on, with more time"
             )
             action = _filled("raise_time", facts, facts.reason or "its deadline is over")
-            return action.evolve(steps=(longer,))
+            return action.evolve(steps=(longer,), otherwise=_fill((_LOG,), facts))
         case Status.ABANDONED:
             return _failed(facts)
         case Status.KILLED:
@@ -312,7 +312,7 @@ def for_manifest(
             is_past_deadline=bool(manifest.get("is_past_deadline")),
             active_s=manifest.get("active_s"),
             has_changes=bool(workspace),
-            changed_nothing=is_nothing_changed(stage.get("changed") for stage in stages),
+            changed=most(stage.get("changed") for stage in stages),
             objection=concerns.all_as_text(manifest.get("concerns") or ()),
             has_findings=any(stage.get("findings") for stage in stages),
             applied=applied_words(manifest),
@@ -334,10 +334,10 @@ def applied_words(manifest: dict[str, Any]) -> str:
     return f"merged into {applied.get('branch')}" if applied.get("how") == "merge" else "applied as a patch"
 
 
-def is_nothing_changed(counts: Iterable[int | None]) -> bool:
-    """Whether the gates of the stages counted the changed files (None: not counted), and found none."""
-    counted = [count for count in counts if count is not None]
-    return bool(counted) and not any(counted)
+def most(counts: Iterable[int | None]) -> int | None:
+    """The largest of the counts; None if there is none."""
+    # An agent can write the manifest from which they are.
+    return max((count for count in counts if isinstance(count, int)), default=None)
 
 
 def _cause(manifest: dict[str, Any], failure: dict[str, Any]) -> str:
@@ -364,7 +364,10 @@ def _remedy(manifest: dict[str, Any], cause: str, failure: dict[str, Any]) -> st
         and stages[0].get("gate") == "failed"
     ):
         return "fix_work"
-    return "read_log" if status == Status.ABANDONED else ""
+    if status != Status.ABANDONED:
+        return ""
+    is_out_of_time = any(stage.get("outcome") == "timeout" for stage in stages)
+    return "raise_time" if is_out_of_time else "read_log"
 
 
 def is_question(manifest: dict[str, Any]) -> bool:
@@ -415,7 +418,9 @@ def _completed(facts: TaskFacts) -> NextAction:
 
 def _interrupted(facts: TaskFacts) -> NextAction:
     if facts.approval:
-        return _filled("approve", facts, f"stage {facts.approval} waits for approval")
+        action = _filled("approve", facts, f"stage {facts.approval} waits for approval")
+        diff = _DIFF.evolve(does="show what you approve")
+        return action.evolve(steps=(*_fill((diff,), facts), *action.steps)) if facts.changed else action
     if facts.remedy and facts.cause not in (Cause.SETUP, Cause.CHECKS):
         return _failed(facts)
     if facts.cause in _BY_CAUSE:
@@ -503,9 +508,11 @@ def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
         steps = (_DIFF, Suggestion(command="{again}", does="run it again"))  # nobody reads a message
     if name == "fix_checks" and facts.agent == "command":
         steps = (Suggestion(command="{again}", does="run it again"),)
-    if name == "fix_work" and facts.changed_nothing:
+    if name == "fix_work" and facts.changed == 0:
         steps, otherwise = (_LOG, *steps[1:]), ()
-    if name == "raise_time" and facts.status != Status.ABANDONED:  # that has a deadline, see `for_task`
+    if name == "raise_time" and facts.status == Status.ABANDONED:  # for a deadline, see `for_task`
+        steps, otherwise = (_more_time(facts),), (*steps, _LOG)
+    elif name == "raise_time":
         otherwise = (_more_time(facts), *([_GIVE_UP] if facts.status == Status.INTERRUPTED else [_LOG]))
     if not otherwise and facts.status == Status.INTERRUPTED:
         otherwise = (_GIVE_UP,)

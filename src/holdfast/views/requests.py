@@ -68,10 +68,14 @@ def send_all(
     A refusal has a hint on what to do instead. With `kills`, runners that do not answer are killed.
     """
     sent, posted, who = Sent(), list[Posted](), asker.find()
+    args_of: dict[str, dict[str, Any]] = {}
     for packet in packets:
         try:
             _check(who, packet, verb)  # first, because it says what would run
-            posted.append(post_request(packet, verb, args(packet), wakes=kills, kills=kills, who=who))
+            args_of[packet.task_id] = args(packet)
+            posted.append(
+                post_request(packet, verb, args_of[packet.task_id], wakes=kills, kills=kills, who=who)
+            )
         except HoldfastError as error:
             sent.failed.append((packet, error))
     for request, error in answers(posted):
@@ -79,25 +83,38 @@ def send_all(
             sent.accepted.append(request.packet)
             continue
         if isinstance(error, RequestRefused):
-            error.hint = _possible(request.packet, verb)
+            error.hint = _possible(request.packet, verb, args_of[request.packet.task_id])
         sent.failed.append((request.packet, error))
     return sent
 
 
-def _possible(packet: Packet, refused: str) -> str:
-    """What to do instead of the refused verb."""
+def _possible(packet: Packet, refused: str, args: dict[str, Any]) -> str:
+    """What to do instead of the refused verb with these arguments."""
     manifest = load.read_manifest(packet)
     if manifest["status"] == Status.COMPLETED:
         # A plain retry continues with what is not done, which is nothing here.
         stages: list[dict[str, Any]] = manifest.get("stages") or []
+        stage = str(stages[0]["name"]) if len(stages) == 1 else "STAGE"
+        words = ["holdfast", "retry", packet.task_id, "--from", stage]
+        if refused in ("retry", "resume"):
+            words += _options(args)
         # An agent can write the manifest, and people copy the command.
-        stage = shlex.quote(str(stages[0]["name"])) if len(stages) == 1 else "STAGE"
-        return f"'holdfast retry {packet.task_id} --from {stage}' to run it again"
+        return f"to run it again: {shlex.join(words)}"
     from holdfast.model import next_action
     from holdfast.views.text import next_steps
 
     steps = next_steps.read(packet, manifest).choices
     return next_action.hint(step for step in steps if step.command.split()[1:2] != [refused])
+
+
+def _options(args: dict[str, Any]) -> list[str]:
+    """The options of `retry` that ask for the same."""
+    words = ["--reset"] if args.get("reset") else []
+    for name in ("message", "deadline", "permissions"):
+        words += [f"--{name}", str(args[name])] if args.get(name) is not None else []
+    for change in args.get("set") or ():
+        words += ["--set", change]
+    return words
 
 
 def stop_all(packets: Sequence[Packet], args: dict[str, Any]) -> tuple[Sent, list[Packet]]:

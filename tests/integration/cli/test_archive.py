@@ -69,7 +69,7 @@ def test_where_all_is_put_away_ls_says_where() -> None:
     assert holdfast("ls", "--archived").stderr == "no archived tasks\n"
     Task.shell("true", "--id", "it").wait_for("completed")
     assert holdfast("archive", "it").returncode == 0
-    message = "no tasks, but 1 archived: 'holdfast ls --archived' lists them\n"
+    message = "no tasks, but 1 archived: 'holdfast ls --archived' lists it\n"
     assert holdfast("ls").stderr == message
 
 

@@ -78,9 +78,16 @@ def test_a_budget_that_was_kept_is_no_concern() -> None:
 # ── acceptance ──
 
 
-@pytest.mark.parametrize(("command", "passed_before"), [("true", True), ("test -e b.txt", False)])
-def test_acceptance_that_proves_nothing_is_seen(command: str, passed_before: bool) -> None:
-    task = Task.shell("echo hi > b.txt", "--id", "it", "--accept", command, project=project().path)
+@pytest.mark.parametrize(
+    ("work", "command", "passed_before"),
+    [
+        ("echo hi > b.txt", "true", True),
+        ("echo hi > b.txt", "test -e b.txt", False),
+        (":", "true", True),
+    ],
+)
+def test_acceptance_that_proves_nothing_is_seen(work: str, command: str, passed_before: bool) -> None:
+    task = Task.shell(work, "--id", "it", "--accept", command, project=project().path)
     (stage,) = task.wait_for("completed")["stages"]
     assert stage.get("passed_before", False) is passed_before
     told = "acceptance passed before the work as well"

@@ -171,6 +171,8 @@ WRONG = [
     ("show done later", "unexpected argument 'later'"),
     ("logs", "for example: holdfast logs 20260131-fix"),
     ("logs done --tail 5", "-n or --lines N: Print only the last N lines."),
+    ("logs done --grep x", "'holdfast logs TASK | grep TEXT' prints the lines"),
+    ("retry done --timeout 2m", "'--set timeout=15m' changes the time that an attempt may take"),
     ("logs done -n ten", "for example --lines 10"),
     ("logs done --attempt x", "for example --attempt 10"),
     ("wait", "'holdfast wait TASK…', or --label KEY=VALUE"),

@@ -99,6 +99,9 @@ def test_a_failure_is_listed_however_many_tasks_ended_after_it() -> None:
     assert "6 more need you: 'holdfast report' lists them" in done.stderr
     assert len(of_report()) == 26
     assert "more need you" not in holdfast("ls", "--all").stderr
+    for number in range(5):
+        shutil.rmtree(f"{bad.packet}-{number}")
+    assert "1 more needs you: 'holdfast report' lists it" in holdfast("ls").stderr
 
 
 def test_queued_tasks_have_one_order_everywhere() -> None:

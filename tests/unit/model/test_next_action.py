@@ -232,12 +232,28 @@ def test_every_state_offers_something_to_type(status: str) -> None:
             ["approve t1", "reject t1 -m 'WHY'"],
         ),
         (
+            for_manifest(
+                manifest(
+                    "interrupted",
+                    interrupt={"reason": "?", "approval": "verify"},
+                    stages=[{"name": "impl", "changed": 2}, {"name": "verify"}],
+                )
+            ),
+            ["diff t1", "approve t1", "reject t1 -m 'WHY'"],
+        ),
+        (
             for_manifest(manifest("interrupted", status_cause="timeout", active_s=90.0)),
             ["resume t1", "stop t1 && holdfast retry t1 --set timeout=3m", "stop t1"],
         ),
         (
             for_manifest(manifest("timeout", active_s=40.0)),
             ["retry t1", "retry t1 --set timeout=80s", "logs t1 -n 40"],
+        ),
+        (
+            for_manifest(
+                manifest("abandoned", active_s=3.0, stages=[{"state": "failed", "outcome": "timeout"}])
+            ),
+            ["retry t1 --set timeout=6s", "retry t1", "logs t1 -n 40"],
         ),
         (for_manifest(manifest("completed")), ["logs t1", "rm t1"]),
         (for_manifest(manifest("completed"), workspace="in_place"), ["diff t1", "logs t1", "rm t1"]),

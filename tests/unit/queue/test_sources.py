@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import time
 
 import pytest
@@ -191,6 +192,25 @@ def test_a_folder_of_markdown_is_one_item_a_file(tmp_path: os.PathLike[str]) -> 
 def test_bad_front_matter_is_reported_with_its_line(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         folder.parse(text.encode(), "item.md")
+
+
+def test_front_matter_may_have_maps() -> None:
+    head = b"---\noptions: {scenario: /x/ok.json}\nvariables:\n  NAME: Ada\n  COUNT: 2\n---\nDo it."
+    work = folder.parse(head, "item.md")
+    assert work is not None
+    assert (work.options, work.variables) == (("scenario=/x/ok.json",), ("NAME=Ada", "COUNT=2"))
+
+
+@pytest.mark.parametrize("name", ["title", "priority", "agent", "command", "accept", "after", "not_before"])
+@pytest.mark.parametrize("value", ["{a: b}", "{a: {b: [c]}}", ".inf"])
+def test_a_wrong_value_in_one_file_does_not_stop_the_others(
+    name: str, value: str, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "bad.md").write_text(f"---\n{name}: {value}\n---\nx", encoding="utf-8")
+    (tmp_path / "good.md").write_text("Do it.", encoding="utf-8")
+    wrong: list[str] = []
+    assert folder.read(str(tmp_path), wrong=wrong)[-1].task_id == "good"
+    assert all("bad.md" in each for each in wrong)
 
 
 def test_a_rule_that_is_never_closed_is_no_front_matter() -> None:

@@ -70,7 +70,7 @@ def _with_units(name: str, how: str, value: str) -> tuple[str, str, str]:
     if name not in _TIMES or value in _NONE:
         return _TIMES.get(name, name), how, value
     try:
-        seconds = clock.parse_duration(value)
+        seconds = clock.parse_duration(value, needs_unit=True)
     except ValueError as error:
         raise UsageError(f"--set {name}{how}{value}: {error}", hint=f"--set {name}=10m") from error
     return _TIMES[name], how, str(int(seconds) if seconds.is_integer() else seconds)

@@ -94,7 +94,7 @@ def _head(view: SummaryView) -> list[str]:
     if view.takeover is not None:
         by, how, files = view.takeover
         lines.append(f"- a person ({_prose(by, 60)}) took over its session: {how}, {files} files changed")
-    lines += [f"- asked: {_prose(asked, 200)} answer: {_prose(told, 200)}" for asked, told in view.answers]
+    lines += [f"- asked: {_prose(asked, 200)} (answer: {_prose(told, 200)})" for asked, told in view.answers]
     if view.leftovers:
         lines.append(f"- still running {_prose(view.leftovers)}")
     lines += [f"- {_prose(remark, 200)}" for remark in view.remarks[:_MAX_REASONS]]

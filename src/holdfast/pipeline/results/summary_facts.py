@@ -196,9 +196,7 @@ def action_facts(
         is_past_deadline=task.is_past_deadline,
         active_s=task.active_s,
         has_changes=has_changes and task.applied is None,
-        changed_nothing=next_action.is_nothing_changed(
-            state.gate.changed for state in states if state.gate is not None
-        ),
+        changed=next_action.most(state.gate.changed for state in states if state.gate is not None),
         has_findings=any(state.gate_result.findings for state in states if state.gate_result is not None),
         applied=next_action.applied_words(applied),
         objection=concerns.all_as_text(each.to_json() for each in concerns.of_task(task)),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.pipeline.define.problem import Problem
-    from holdfast.pipeline.define.yaml_file import Node
     from holdfast.queue.work_item import WorkItem
 
 
@@ -77,12 +76,8 @@ def front_matter(text: str, path: str) -> dict[str, Any]:
         raise UsageError(
             f"{path}: the front matter has no `name: value` lines", hint="write one `name: value` per line"
         )
-    return {name: _plain(each) for name, each in node.value.items()}
-
-
-def _plain(node: Node) -> Any:
-    value = node.value
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    fields: dict[str, Any] = yaml_file.plain(node)
+    return fields
 
 
 def _first_heading(body: str) -> str:

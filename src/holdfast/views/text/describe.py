@@ -97,9 +97,9 @@ def starts(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     return [("created", created), *([("started", started)] if started else [])]
 
 
-def repairs(manifest: dict[str, Any]) -> str:
-    """`after 2 repairs`; empty if a gate never sent its work back."""
-    count = len(manifest.get("repairs") or ())
+def repairs(manifest: dict[str, Any], stage: str) -> str:
+    """`after 2 repairs`; empty if the gate of the stage never sent work back."""
+    count = sum(repair["failed_stage"] == stage for repair in manifest.get("repairs") or ())
     return f"after {amounts.plural(count, 'repair')}" if count else ""
 
 
@@ -240,7 +240,7 @@ def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     reason = str(interrupt.get("reason") or manifest["status_reason"])
     if next_action.is_question(manifest):
         return f"{task_id} {how}: {reason}"
-    (resume,) = next_action.for_manifest(manifest).steps
+    resume = next_action.for_manifest(manifest).steps[-1]  # a first one only shows something
     if next_action.is_of_down(manifest):
         return f"{task_id} was interrupted by '{DOWN_COMMAND}'; {resume.as_hint()}"
     return f"{task_id} was interrupted: {interrupt_words(reason)}; {resume.as_hint()}"

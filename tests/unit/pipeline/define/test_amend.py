@@ -24,7 +24,8 @@ SPEC = TaskSpec(
     ("text", "field", "new"),
     [
         ("timeout=1m", "budgets.max_wallclock_sec", 60),
-        ("timeout=90", "budgets.max_wallclock_sec", 90),
+        ("timeout=90s", "budgets.max_wallclock_sec", 90),
+        ("budgets.max_wallclock_sec=90", "budgets.max_wallclock_sec", 90),
         ("timeout=3d", "budgets.max_wallclock_sec", 259200),
         ("deadline=2h", "budgets.deadline_sec", 7200),
         ("deadline=300d", "budgets.deadline_sec", 25920000),
@@ -40,3 +41,9 @@ def test_the_names_of_options_take_units(text: str, field: str, new: int | None)
 def test_a_time_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         amend.read(SPEC, [text])
+
+
+@pytest.mark.parametrize("name", ["timeout", "deadline"])
+def test_a_time_needs_a_unit(name: str) -> None:
+    with pytest.raises(UsageError, match="needs a unit: 1s, 1m, 1h or 1d"):
+        amend.read(SPEC, [f"{name}=1"])

@@ -429,3 +429,8 @@ def test_a_person_who_interrupts_is_asked_for_the_answer() -> None:
     task = task_of(opened, stop, ended, moved("interrupted", interrupt="which door?"), pipeline=False)
     assert view_of(task).action.name == "answer"
     assert "which door?" in render(view_of(task))
+
+
+def test_a_question_and_its_answer_are_told_apart() -> None:
+    seen = view_of(task_of(pipeline=False)).evolve(answers=(("it names none", "none, resumed by ada@host"),))
+    assert "- asked: it names none (answer: none, resumed by ada@host)" in render(seen)

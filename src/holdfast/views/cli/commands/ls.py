@@ -124,7 +124,8 @@ def _list(values: dict[str, Any], places: QueuePlaces, *, height: int | None = N
             rows, hidden, is_archive=values["archived"], is_cut=not values["all"] and state is None
         )
         if more := table_of.left_out:
-            notes.append(f"{more} more {'needs' if more == 1 else 'need'} you: 'holdfast report' lists them")
+            need, them = ("needs", "it") if more == 1 else ("need", "them")
+            notes.append(f"{more} more {need} you: 'holdfast report' lists {them}")
         notes += _lost_runners(home, [row for row in rows if row["runner_gone"]])
         notes += map(fit_text.printable, places.obstacles)
     elif values["label"]:
@@ -162,7 +163,8 @@ def _no_tasks(home: Home, *, is_archive: bool) -> str:
 
         count = len(load.archived_ids(home))
         if count:
-            return f"no tasks, but {count} archived: 'holdfast ls --archived' lists them"
+            them = "it" if count == 1 else "them"
+            return f"no tasks, but {count} archived: 'holdfast ls --archived' lists {them}"
     return "no tasks; start one with 'holdfast run -- COMMAND'"
 
 

@@ -77,6 +77,8 @@ OPTIONS = {
     "submit --detach": "'submit' returns at once without it",
     "rm --stage": "'holdfast rm TASK' removes the whole task",
     "logs --stage": "--attempt",
+    "logs --grep": "'holdfast logs TASK | grep TEXT' prints the lines with a text",
+    "retry --timeout": "'--set timeout=15m' changes the time that an attempt may take",
     "--cwd": "--project",
     "--dir": "--project",
     "--directory": "--project",

@@ -262,7 +262,7 @@ def _acceptance(task: Detail) -> list[tuple[str, str]]:
         concluded += (
             f" in {judged.stage}, not run since" if len(manifest["stages"]) > 1 else ", not run since"
         )
-    elif after := describe.repairs(manifest):
+    elif after := describe.repairs(manifest, judged.stage):
         concluded += f" {after}"
     before = ", but also before the work" if judged.passed_before else ""
     return [("accept", f"{count}, {concluded}{before} (outputs/{judged.stage}.artifact.md)")]
