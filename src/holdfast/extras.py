@@ -25,10 +25,13 @@ def how_to_install(extra: str) -> str:
 
 
 def command(*requirements: str) -> str:
-    """The command that installs packages for this interpreter. An environment of uv has no pip."""
+    """The command that installs packages for this interpreter. An environment of uv has no pip.
+
+    With `-P`: it may be typed in a project that has a `pip.py`.
+    """
     from importlib.util import find_spec
     from shlex import join
 
     if find_spec("pip") is None:
         return join(["uv", "pip", "install", "--python", sys.executable, *requirements])
-    return join([sys.executable, "-m", "pip", "install", *requirements])
+    return join([sys.executable, "-P", "-m", "pip", "install", *requirements])

@@ -129,7 +129,9 @@ def test_a_packet_behind_a_link_in_a_project_runs_no_command(way: str) -> None:
     given = folder if way == "packet" else os.path.join(folder, "manifest.yaml")
     done = holdfast("submit", "--packet", given, "--project", repo.path, cwd=repo.path, env=env)
     assert done.returncode == 2
-    assert "changed since you trusted it; it has env, acceptance.commands" in done.stderr, done.stderr
+    assert (
+        "changed since you trusted it or wrote it with 'new'; it has env, acceptance.commands" in done.stderr
+    )
     done = holdfast("submit", "--packet", elsewhere("fix"), "--project", repo.path, cwd=repo.path, env=env)
     assert done.returncode == 0, done.stderr
 

@@ -420,7 +420,9 @@ def _interrupted(facts: TaskFacts) -> NextAction:
     if facts.approval:
         action = _filled("approve", facts, f"stage {facts.approval} waits for approval")
         diff = _DIFF.evolve(does="show what you approve")
-        return action.evolve(steps=(*_fill((diff,), facts), *action.steps)) if facts.changed else action
+        return (
+            action.evolve(otherwise=(*_fill((diff,), facts), *action.otherwise)) if facts.changed else action
+        )
     if facts.remedy and facts.cause not in (Cause.SETUP, Cause.CHECKS):
         return _failed(facts)
     if facts.cause in _BY_CAUSE:

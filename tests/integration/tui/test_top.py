@@ -563,4 +563,4 @@ def test_without_textual_it_says_what_to_install(tmp_path: str) -> None:
         check=False,
         timeout=60,
     )
-    assert f"{sys.executable} -m pip install 'textual<9,>=8'" in done.stdout, done.stderr
+    assert f"{sys.executable} -P -m pip install 'textual<9,>=8'" in done.stdout, done.stderr

@@ -461,7 +461,7 @@ def test_without_the_extra_it_says_what_to_install(home: str) -> None:
         check=False,
     )
     assert done.returncode == 3, done
-    assert f"{sys.executable} -m pip install 'starlette<2,>=1' 'uvicorn>=0.30'" in done.stderr
+    assert f"{sys.executable} -P -m pip install 'starlette<2,>=1' 'uvicorn>=0.30'" in done.stderr
 
 
 def test_many_readers_at_once(served: Served) -> None:

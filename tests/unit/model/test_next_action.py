@@ -239,7 +239,7 @@ def test_every_state_offers_something_to_type(status: str) -> None:
                     stages=[{"name": "impl", "changed": 2}, {"name": "verify"}],
                 )
             ),
-            ["diff t1", "approve t1", "reject t1 -m 'WHY'"],
+            ["approve t1", "diff t1", "reject t1 -m 'WHY'"],
         ),
         (
             for_manifest(manifest("interrupted", status_cause="timeout", active_s=90.0)),

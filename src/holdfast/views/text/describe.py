@@ -240,7 +240,7 @@ def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     reason = str(interrupt.get("reason") or manifest["status_reason"])
     if next_action.is_question(manifest):
         return f"{task_id} {how}: {reason}"
-    resume = next_action.for_manifest(manifest).steps[-1]  # a first one only shows something
+    (resume,) = next_action.for_manifest(manifest).steps
     if next_action.is_of_down(manifest):
         return f"{task_id} was interrupted by '{DOWN_COMMAND}'; {resume.as_hint()}"
     return f"{task_id} was interrupted: {interrupt_words(reason)}; {resume.as_hint()}"
