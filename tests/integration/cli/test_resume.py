@@ -39,6 +39,6 @@ def test_what_has_ended_cannot_be_resumed() -> None:
     task = Task.shell("true")
     task.wait_for("completed")
     done = task.ask("resume")
-    assert (done.returncode, "'holdfast retry" in done.stderr) == (3, True)
+    assert (done.returncode, "holdfast retry" in done.stderr) == (3, True)
     assert holdfast("resume", "nobody").returncode == 3
     assert holdfast("resume").returncode == 2
