@@ -134,7 +134,7 @@ class Trees:
         lines = quoted(os.path.join(common_dir, "objects")) + b"\n" if common_dir is not None else b""
         plain_path(self.path, os.path.dirname(self._alternates))
         if (atomic.read_small(self._alternates, _READ_BYTES) or b"") != lines:
-            os.makedirs(os.path.dirname(self._alternates), mode=0o700, exist_ok=True)
+            atomic.make_packet_directory(os.path.dirname(self._alternates))
             atomic.write(self._alternates, lines, durable=True)
 
     @property
