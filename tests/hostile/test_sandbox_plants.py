@@ -338,7 +338,7 @@ def test_it_goes_on_with_its_commits_after_a_kill(home: str, user: User, repo: R
         if [ -e new ]; then git log --format=%s; echo two > new; {COMMIT} -am two; exit 0; fi
         echo one > new; git add new; {COMMIT} -m one; kill -SEGV $$"""
     task = boxed(script, repo, user, *RETRY)
-    assert task.log().split() == ["one", "work"]
+    assert task.log().split()[-2:] == ["one", "work"]
     assert repo.git("log", "--format=%s", f"holdfast/{task.id}").split() == ["two", "one", "work"]
 
 
